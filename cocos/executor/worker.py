@@ -78,14 +78,8 @@ class Worker:
             (program.code, setups.program, program.stdin, program.files),
         )
         driver, candidate = (marshal.dumps(job, wire_format.MARSHAL_VERSION) for job in jobs)
-        child_limits = wire_format.ChildLimits(
-            cpu_s=limits.cpu_s,
-            memory_mb=limits.memory_mb,
-            output_kb=limits.output_kb,
-            file_mb=limits.file_mb,
-            processes=limits.processes,
-            open_files=limits.open_files,
-        )
+        fields = wire_format.ChildLimits._fields
+        child_limits = wire_format.ChildLimits(*(getattr(limits, name) for name in fields))
         header = wire_format.JobHeader(
             len(driver), len(candidate), limits.wall_s, any(plan.reads_clock for plan in plans), child_limits
         )

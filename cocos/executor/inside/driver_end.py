@@ -227,27 +227,17 @@ class DriverEnd(exchange.End):
 
     def decode_foreign(self, node: list) -> Any:
         match node:
-            case [
-                "object",
-                number,
-                str(name),
-                bool(known),
-                int() | None as hash_value,
-                list(own),
-                bool(has_data),
-                data,
-            ]:
+            case ["object", number, str(name), bool(known), int() | None as key, list(own), bool(has), data]:
                 own_names = frozenset(name for name in own if type(name) is str)
                 data = NO_DATA if data is None else self.decode(data)
                 if data is not NO_DATA:
                     if type(data) not in _CONSTANT:
                         raise CodecError("data that could change")
                     try:
-                        hash_value = hash(data)
+                        key = hash(data)
                     except TypeError:  # a named tuple with a list
-                        hash_value = None
-                value: Any = objects.new(Facts(name[:80], known, hash_value, own_names, has_data, data))
-                objects.facts(value).created = self.moment
+                        key = None
+                value: Any = objects.new(Facts(name[:80], known, key, own_names, has, data, self.moment))
                 self.add(number, value)
                 return value
             case ["error class", number, list(described)]:

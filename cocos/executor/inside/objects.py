@@ -4,6 +4,7 @@ Whatever a test does with one is asked of the program's process, by the driver (
 exceptions have a stand-in with the same bases, because `except` needs a class.
 """
 
+from dataclasses import dataclass, field
 from typing import Any
 
 COMPARISONS = frozenset(["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"])
@@ -20,6 +21,7 @@ NO_DATA: Any = object()
 driver: Any = None  # the driver's end of the conversation, which all objects ask
 
 
+@dataclass(slots=True, eq=False)
 class Facts:
     """What the driver knows about an object of the program.
 
@@ -41,29 +43,17 @@ class Facts:
 
     """
 
-    __slots__ = (
-        "answers",
-        "created",
-        "data",
-        "has_data",
-        "hash",
-        "is_known",
-        "is_member",
-        "moment",
-        "name",
-        "origin",
-        "own",
-    )
-
-    def __init__(
-        self, name: str, is_known: bool, hash: int | None, own: frozenset, has_data: bool, data: Any
-    ) -> None:
-        self.name, self.is_known, self.hash, self.own = name, is_known, hash, own
-        self.has_data, self.data = has_data, data
-        self.answers: dict[Any, Any] = {}
-        self.is_member = False
-        self.created = -1
-        self.moment, self.origin = -1, ""
+    name: str
+    is_known: bool
+    hash: int | None
+    own: frozenset
+    has_data: bool
+    data: Any
+    created: int
+    answers: dict = field(default_factory=dict)
+    is_member: bool = False
+    moment: int = -1
+    origin: str = ""
 
 
 class Object:

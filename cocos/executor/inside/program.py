@@ -253,28 +253,24 @@ def _operator(name: str) -> Any:
 _FUNCTIONS: dict[str, Any] = {
     **{name: _operator(name) for name in ARITHMETIC if name != "__idivmod__"},
     **{
-        f"__{name}__": vars(operator)[name]
-        for name in ["eq", "ne", "lt", "le", "gt", "ge", "contains", "getitem", "setitem", "delitem"]
+        f"__{name}__": vars(module)[name]
+        for module, names in (
+            (operator, "eq ne lt le gt ge contains getitem setitem delitem index neg pos invert"),
+            (builtins, "bool int float complex abs round len iter next reversed str repr format dir"),
+            (math, "trunc floor ceil"),
+        )
+        for name in names.split()
     },
     **{
-        f"__{name}__": vars(builtins)[name]
-        for name in ["bool", "int", "float", "complex", "abs", "round", "len", "iter", "next"]
+        name: vars(builtins)[name]
+        for name in ("getattr", "setattr", "delattr", "callable", "hasattr", "type")
     },
-    **{f"__{name}__": vars(builtins)[name] for name in ["reversed", "str", "repr", "format", "dir"]},
-    **{f"__{name}__": vars(math)[name] for name in ("trunc", "floor", "ceil")},
-    **{f"__{name}__": vars(operator)[name] for name in ("index", "neg", "pos", "invert")},
     "__enter__": lambda value: value.__enter__(),
     "__exit__": lambda value, *error: value.__exit__(*error),
     "__copy__": copy.copy,
     "__deepcopy__": lambda value, memo=None: copy.deepcopy(value),
     "__instancecheck__": lambda cls, value: isinstance(value, cls),
     "__subclasscheck__": lambda cls, value: issubclass(value, cls),
-    "getattr": getattr,
-    "setattr": setattr,
-    "delattr": delattr,
-    "type": lambda value: type(value),
-    "callable": callable,
-    "hasattr": hasattr,
 }
 
 
