@@ -178,8 +178,7 @@ class DriverEnd(exchange.End):
         values = {name: self.namespace[name] for name in used & self.namespace.keys()}
         values |= {name: cells[name].cell_contents for name in used & cells.keys()}
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-        displays = [ast.unparse(part) for part in ast.walk(node) if data_types.holds_expected(part)]
-        self._tell(*values.values(), *defaults, *displays)
+        self._tell(*values.values(), *defaults, *filter(data_types.holds_expected, ast.walk(node)))
         node = _Plain().visit(node)
         node.args.defaults = [ast.Constant(None)] * len(node.args.defaults)
         node.args.kw_defaults = [default and ast.Constant(None) for default in node.args.kw_defaults]
