@@ -211,6 +211,8 @@ PASS = {
     "a dataclass and an enumeration of the setup": Case("def f(x): return P(x, C(x))", "assert f(1) == P(1, C.RED) and f(1).color is C.RED", "from dataclasses import dataclass, field\nfrom enum import Enum\nclass C(Enum):\n    RED = 1\n@dataclass\nclass P:\n    x: int\n    color: C\n    tags: list = field(default_factory=list)"),
     "a modulus of the setup": Case("def f(x): return x % MOD", "assert f(MOD + 3) == 3", "MOD = 10**9 + 7"),
     "special methods of a subclass of data": Case("class V(tuple): __add__ = lambda s, o: V(a + b for a, b in zip(s, o))", "assert V((1, 2)) + V((3, 4)) == (4, 6)"),
+    "methods and variables with the words of modules": Case("class C:\n    def eval(s): return 3\n    def seed(s): return 4", "seed = C().seed()\nassert C().eval() == 3 and seed == 4"),
+    "a graph of nodes with hashes": Case("def count(a): return len(a.nbrs)\ndef mk():\n    a, b = Node(1), Node(2)\n    a.nbrs[b] = b.nbrs[a] = 1\n    return a", "a = mk()\nassert count(a) == 1 and [n.v for n in a.nbrs] == [2]", "class Node:\n    def __init__(self, v): self.nbrs, self.v = {}, v\n    def __hash__(self): return hash(self.v)\n    def __eq__(self, o): return self.v == o.v"),
     "a name that is read before it is bound": Case("def f(x): return x", "g = f\nf = g(3)\nassert f == 3"),
 }  # fmt: skip
 

@@ -101,7 +101,7 @@ _TAGS: dict[type, str] = {
 _CLASSES: dict[str, Any] = {tag: cls for cls, tag in _TAGS.items()}
 _ARRAY = "N"  # an array of numpy
 _ARRAY_TYPE = re.compile(r"[<>|=]([biufcSU]\d+|[mM]8(\[\w+\])?)")  # numbers, strings, dates, as `dtype.str`
-IMMUTABLE = frozenset("tzkvmp")
+IMMUTABLE, HASHING = frozenset("tzkvmp"), frozenset("sdCOf")
 CONTAINERS = frozenset((*_TAGS.values(), _ARRAY))
 # Of data, what the trusted process decodes: nothing that needs more memory or time than its encoding.
 PLAIN_CONTAINERS = frozenset("ltszqdCOfB")

@@ -59,6 +59,7 @@ class End:
         self.numbers: dict[int, int] = {}  # by id
         self.classes: dict[str, type] = {}  # of the setup, by their names
         self.contents: dict[int, tuple[str, tuple]] = {}  # of containers, as the other process knows them
+        self._unfilled: list[tuple[int, str, list]] = []  # containers of the message that is decoded
         self.repeated: set[int] = set()  # what the other process has sent again
         self._changed: dict[int, tuple[str, tuple]] = {}  # contents that the next message tells
         self.next_number, self._parity = first_number, first_number % 2
@@ -214,9 +215,7 @@ class End:
         self.numbers[id(value)] = number
 
     def _fill(self, number: int, tag: str, parts: list) -> None:
-        value = self.objects[number]
-        data_types.fill(tag, value, self.decode_all(parts))
-        self.contents[number] = tag, data_types.content(tag, value)
+        self._unfilled.append((number, tag, self.decode_all(parts)))
 
     def changes(self) -> list:
         """Return number and content of each container that has changed since the other process saw it."""
@@ -236,9 +235,14 @@ class End:
             self.contents[number] = self._changed[number]
 
     def apply(self, changes: list) -> None:
-        """Change the containers that have changed in the other process."""
+        """Fill the containers that are new, and change those that have changed in the other process."""
         for number, *parts in changes:
             self._fill(number, self.contents[number][0], parts)
+        unfilled, self._unfilled = self._unfilled, []
+        # What hashes its elements comes last: their classes may hash what they hold.
+        for number, tag, items in sorted(unfilled, key=lambda entry: entry[1] in data_types.HASHING):
+            data_types.fill(tag, self.objects[number], items)
+            self.contents[number] = tag, data_types.content(tag, self.objects[number])
 
     def sweep(self) -> list[int]:
         """Remove the objects that only the table refers to, and return their numbers."""
