@@ -39,7 +39,7 @@ MAX_FENCES = 8  # in one string of a program; answers that repeat themselves hav
 _CLOSING_END = re.compile(r"^(?P<code>.*?\S)[ \t]*(?:`{3,}|~{3,})[ \t]*$")
 
 
-def blocks_of(text: str, is_cut_off: bool) -> list[Piece]:
+def blocks_of(text: str, is_truncated: bool) -> list[Piece]:
     """Return the fenced Python blocks that parse. The last closing fence may be missing."""
     lines, blocks, i = text.split("\n"), list[Piece](), 0
     while i < len(lines):
@@ -55,7 +55,7 @@ def blocks_of(text: str, is_cut_off: bool) -> list[Piece]:
                 if piece is None and (found := _first_that_parses([c for _, c in possible], container)):
                     piece, (end, content) = found[0], possible[found[1]]
         if end == len(lines) and not _CLOSING_LINE.match(lines[-1]):
-            if piece is None and is_cut_off:
+            if piece is None and is_truncated:
                 piece = _whole_statements(content)
             if piece and any(block.code.startswith(piece.code) for block in blocks):
                 piece = None  # a repetition that is cut off
@@ -157,7 +157,7 @@ LOOKS_LIKE_CODE = re.compile(
 )
 
 
-def runs_of(text: str, is_cut_off: bool) -> Iterator[Piece]:
+def runs_of(text: str, is_truncated: bool) -> Iterator[Piece]:
     """Yield the longest runs of lines that parse, dedented, each from a line that looks like code.
 
     A run that continues with an indented line is a part of a broken program: executing it would hide the
@@ -180,7 +180,7 @@ def runs_of(text: str, is_cut_off: bool) -> Iterator[Piece]:
         code = "\n".join(run)
         if not is_cut_inside(dedented[len(run) :]) and (tree := tree_of(code)):
             yield Piece(code.rstrip(), tree, is_cleaned=indent > 0)
-        elif is_cut_off and (piece := _whole_statements(run)):
+        elif is_truncated and (piece := _whole_statements(run)):
             yield piece
 
 

@@ -71,24 +71,24 @@ def extract_code(completion: str, names: Collection[str] = ()) -> str:
     return extract(completion, names).code
 
 
-def extract(completion: str, names: Collection[str] = (), is_cut_off: bool = False) -> Extraction:
+def extract(completion: str, names: Collection[str] = (), is_truncated: bool = False) -> Extraction:
     """Find the program in a completion.
 
     Args:
         names: Names that the problem's tests call; empty if they are not known.
-        is_cut_off: The completion reached the length limit, and what is whole in it counts: an unfinished
+        is_truncated: The completion reached the length limit, and what is whole in it counts: an unfinished
             last statement is dropped, if what remains defines a called name.
 
     """
     text = _after_echo(completion.replace("\r\n", "\n").split(DONE)[0]).strip("\n").rstrip()
     if (tree := tree_of(text)) and _defines(tree, names):
         return Extraction(text, "answer")
-    found = _search(text, names, is_cut_off)
+    found = _search(text, names, is_truncated)
     while (tag := _THOUGHT.search(text)) and not (found and tag[0] in found.code):
         text = _after_thought(text)
         if not text:
             return Extraction("", "thought")
-        found = _search(text, names, is_cut_off)
+        found = _search(text, names, is_truncated)
     if found:
         return Extraction(_without_failing_end(found.code, names), found.source)
     code = _as_it_is(text)
@@ -174,14 +174,14 @@ def _undefined(node: ast.AST, defined: Collection[str] = ()) -> set[str]:
 # -- search --
 
 
-def _search(text: str, names: Collection[str], is_cut_off: bool) -> Extraction | None:
+def _search(text: str, names: Collection[str], is_truncated: bool) -> Extraction | None:
     """Return the program that some blocks or lines of a text define; None if there is none."""
-    blocks = blocks_of(text, is_cut_off)
+    blocks = blocks_of(text, is_truncated)
     if defining := [i for i, block in enumerate(blocks) if _defines(block.tree, names)]:
         # Chat models often show an example or a draft first, so the last block counts.
         return _assemble(blocks, defining[-1], names, "block")
     for form in line_forms(text):
-        runs = list(runs_of(form, is_cut_off))
+        runs = list(runs_of(form, is_truncated))
         if defining := [i for i, run in enumerate(runs) if _defines(run.tree, names)]:
             if form != text:
                 runs = [run._replace(is_cleaned=True) for run in runs]

@@ -94,10 +94,10 @@ class RolloutContext:
 
     def extract(self, problem: Problem, completion: Completion) -> Extraction:
         """Return the program in a completion. In training, a chat's answer that is cut off has none."""
-        is_cut_off = completion.is_truncated and self.protocol.is_chat
-        if is_cut_off and not self.rules.keeps_cut_off:
+        is_truncated = completion.is_truncated and self.protocol.is_chat
+        if is_truncated and not self.rules.keeps_truncated:
             return Extraction("", "cut off")
-        found = extract(completion.text, problem.called_names, is_cut_off)
+        found = extract(completion.text, problem.called_names, is_truncated)
         return found._replace(source="thought") if completion.thought and not completion.text else found
 
     def execute(self, problem: Problem, code: str, completion: Completion) -> Future[ExecutionResult]:

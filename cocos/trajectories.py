@@ -101,7 +101,7 @@ class Rules:
     on_repeat: OnRepeat = "keep"
     # What is whole in a chat's answer that reached the length limit counts. In training it does not: a reward
     # would teach to go on past the limit.
-    keeps_cut_off: bool = False
+    keeps_truncated: bool = False
     # Sampling temperature of turns 1, 2, ...; the last one also applies to later turns. 0 decodes greedily.
     temperatures: tuple[float, ...] = (0.0,)
     # Seed of every sampled completion, together with problem, sample and turn. None: use the random state of

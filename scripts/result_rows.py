@@ -1,7 +1,6 @@
 """Rows of results, as read from finished runs and kept in CSV files: evaluations, and training curves."""
 
 import csv
-import json
 from collections.abc import Sequence
 from math import nan
 from pathlib import Path
@@ -35,18 +34,6 @@ class Evaluation(NamedTuple):
     def right_T(self) -> list[str]:
         """A word per turn."""
         return self.right.split()
-
-
-class Point(NamedTuple):
-    """Greedy accuracy on the dev problems during training."""
-
-    lab: str  # name of the laboratory
-    arm: str  # name of the arm
-    seed: int  # seed of the run
-    update: int  # updates so far, counted across stages
-    tokens: int  # sampled tokens so far, counted across stages
-    acc_1: float  # accuracy of turn 1, in [0, 1]
-    acc_last: float  # accuracy of the last turn of training
 
 
 def read_evaluation(folder: Path, name: str) -> Evaluation:
@@ -97,27 +84,6 @@ def edit(row: SampleRow, turn: int) -> str:
         return "-"
     ratio = edit_ratio(before["code"], after["code"])
     return "=" if ratio == 0.0 else "~" if ratio <= NEAR_REPEAT else "x"
-
-
-def read_curve(lab: str, arm: str, seed: int, folder: Path) -> list[Point]:
-    """Read the dev evaluations of an arm's stages from its newest checkpoints."""
-    points = []
-    updates_before = tokens_before = 0
-    for stage in sorted(folder.glob("stage*")):
-        states = stage.glob("checkpoint-*/trainer_state.json")
-        latest = max(states, key=lambda path: int(path.parent.name.rpartition("-")[2]))
-        state = json.loads(latest.read_text(encoding="utf-8"))
-        tokens = 0
-        for log in state["log_history"]:
-            tokens = log.get("sampled_tokens_total", tokens)
-            if "eval_acc_t1" in log:
-                accuracies = [log.get(f"eval_acc_t{turn}", nan) for turn in range(1, 10)]
-                last = [acc for acc in accuracies if acc == acc][-1]
-                point = (updates_before + log["step"], tokens_before + int(tokens), accuracies[0], last)
-                points.append(Point(lab, arm, seed, *point))
-        updates_before += state["global_step"]
-        tokens_before += int(tokens)
-    return points
 
 
 def save_csv(rows: Sequence[NamedTuple], path: Path) -> None:

@@ -16,7 +16,7 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 import yaml
-from result_rows import Evaluation, Point, load_csv, read_evaluation, save_csv
+from result_rows import Evaluation, load_csv, read_evaluation, save_csv
 
 from cocos.commands.runner import run_command
 from cocos.files.markdown import markdown_table
@@ -227,12 +227,10 @@ def spread(values: Sequence[float]) -> tuple[float, float]:
     return mean(values), half
 
 
-def mean_and_interval(values: Sequence[float], scale: float = 100.0) -> str:
-    """Return mean ± half-width over the seeds, by default in percent; "" without values."""
-    if not values:
-        return ""
+def mean_and_interval(values: Sequence[float]) -> str:
+    """Return mean ± half-width over the seeds, in percent."""
     middle, half = spread(values)
-    return f"{scale * middle:.1f} ± {scale * half:.1f}"
+    return f"{100 * middle:.1f} ± {100 * half:.1f}"
 
 
 def matching(evaluations: Evaluations, pattern: str) -> dict[str, list[Evaluation]]:
@@ -273,23 +271,6 @@ def measure_table(spec: Mapping[str, Any], evaluations: Evaluations) -> str:
     return markdown_table([*spec["labels"], *spec["columns"]], rows)
 
 
-def speed_table(points: Sequence[Point], lab: str, goal: float) -> str:
-    """Return what each arm of a laboratory needs until its last turn first reaches a dev accuracy."""
-    by_arm: dict[str, dict[int, list[Point]]] = {}
-    for point in points:
-        if point.lab == lab:
-            by_arm.setdefault(point.arm, {}).setdefault(point.seed, []).append(point)
-    rows = []
-    for arm, by_seed in by_arm.items():
-        firsts = [next((p for p in own if p.acc_last >= goal), None) for own in by_seed.values()]
-        reached = [point for point in firsts if point]
-        updates = mean_and_interval([point.update for point in reached], scale=1.0)
-        tokens = mean_and_interval([point.tokens for point in reached], scale=1e-3)
-        rows.append([arm, f"{len(reached)} of {len(by_seed)}", updates, tokens])
-    header = ["arm", f"seeds with acc ≥ {100 * goal:.0f} %", "updates", "sampled tokens, thousands"]
-    return markdown_table(header, rows)
-
-
 # -- pages --
 
 
@@ -299,10 +280,7 @@ def tables(page: Sequence[Mapping[str, Any]], docs: Path = DOCS) -> dict[str, st
     for part in page:
         evaluations = {row.folder: row for row in load_csv(docs / part["evaluations"], Evaluation)}
         for name, spec in part["tables"].items():
-            if "goal" in spec:
-                made[name] = speed_table(load_csv(docs / part["curves"], Point), spec["speed"], spec["goal"])
-            else:
-                made[name] = measure_table(spec, evaluations)
+            made[name] = measure_table(spec, evaluations)
     return made
 
 

@@ -1,13 +1,13 @@
 """Run the study on both laboratories: every arm with several seeds, each trained and evaluated.
 
-    python scripts/study.py                              run what is missing, then write tables and figures
+    python scripts/study.py                              run what is missing, then write tables and figure
     python scripts/study.py --labs feedback --seeds 0 1  run a part of it, for example beside another part
-    python scripts/study.py --figures                    write tables and figures from the committed CSV files
+    python scripts/study.py --figures                    write tables and figure from the committed CSV file
 
 configs/toy/study.yaml lists the arms. An arm is trained with train.py, in one stage or more, and evaluated
 with test.py once per kind of feedback. A finished step is not run again. When nothing is missing, the results
-go to evaluations.csv and curves.csv in docs/results/study, from which results.py and study_figures.py make
-tables and figures.
+go to evaluations.csv in docs/results/study, from which results.py and study_figures.py make tables and
+a figure.
 """
 
 import argparse
@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from result_rows import Evaluation, Point, read_curve, read_evaluation, save_csv
+from result_rows import Evaluation, load_csv, read_evaluation, save_csv
 from results import write_pages
-from study_figures import STUDY, draw_figures
+from study_figures import STUDY, plot_turns
 
 ROOT = Path(__file__).resolve().parent.parent
 QUIET = {
@@ -169,21 +169,18 @@ def slug(name: str) -> str:
 
 
 def collect(runs: Sequence[Run]) -> None:
-    """Write evaluations.csv and curves.csv, arm by arm."""
+    """Write evaluations.csv, arm by arm."""
     evaluations: list[Evaluation] = []
-    curves: list[Point] = []
     for run in sorted(runs, key=lambda run: (run.lab != "first", list(run.laboratory.arms).index(run.name))):
         for feedback in run.laboratory.feedback:
             name = f"{run.lab}/{run.name}/seed{run.seed}/{feedback}"
             evaluation = read_evaluation(run.test_folder(feedback), name)
             evaluations.append(evaluation._replace(visible="", edits=""))  # no table needs them
-        curves += read_curve(run.lab, run.name, run.seed, run.folder)
     save_csv(evaluations, STUDY / "evaluations.csv")
-    save_csv(curves, STUDY / "curves.csv")
 
 
 def main() -> None:
-    """Run what is missing, then write tables and figures."""
+    """Run what is missing, then write tables and the figure."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument(
@@ -198,7 +195,7 @@ def main() -> None:
     parser.add_argument("--labs", nargs="+", help="laboratories to run (default: all)")
     parser.add_argument("--seeds", nargs="+", type=int, help="seeds to run (default: all)")
     parser.add_argument(
-        "--figures", action="store_true", help="run nothing; write tables and figures from the CSV files"
+        "--figures", action="store_true", help="run nothing; write tables and the figure from the CSV file"
     )
     options = parser.parse_args()
     if not options.figures:
@@ -211,7 +208,7 @@ def main() -> None:
             print(f"{len(missing)} of {len(runs)} runs are missing, so the page is left as it is")
             return
         collect(runs)
-    draw_figures()
+    plot_turns(load_csv(STUDY / "evaluations.csv", Evaluation), STUDY / "turns.png")
     write_pages()
 
 

@@ -42,7 +42,7 @@ def prompt_file_name(path: str) -> str:
 
 
 def load_prompt_file(path: str) -> PromptProtocol:
-    """Return the protocol that a YAML file of `--prompt_file` describes, see docs/generation.md.
+    """Return the protocol that a YAML file of `--prompt_file` describes, see docs/evaluation.md.
 
     Raises:
         ValueError: The file cannot be read, or it has a missing or unknown key, or an unknown placeholder.
@@ -54,7 +54,7 @@ def load_prompt_file(path: str) -> PromptProtocol:
     except FileNotFoundError:
         raise ValueError(f"{place}: no such file; give a YAML file with {', '.join(keys)}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ValueError(f"{place}: not readable as YAML ({error}); see docs/generation.md") from None
+        raise ValueError(f"{place}: not readable as YAML ({error}); see docs/evaluation.md") from None
     if not isinstance(content, dict):
         raise ValueError(f"{place}: no keys; give {', '.join(keys)}")
     if unknown := [key for key in content if key not in keys]:

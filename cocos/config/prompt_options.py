@@ -33,7 +33,7 @@ class PromptOptions:
     prompt_file: str | None = option(
         role="wording",
         default=None,
-        help="YAML file with your own messages instead of --protocol; docs/generation.md.",
+        help="YAML file with your own messages instead of --protocol; docs/evaluation.md.",
     )
 
     prompt_tests: int | None = option(

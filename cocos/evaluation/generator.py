@@ -125,7 +125,7 @@ def open_player(
         "executor": executor,
         "protocol": protocol,
         "num_turns": args.num_turns,
-        "rules": replace(rules, keeps_cut_off=True),
+        "rules": replace(rules, keeps_truncated=True),
     }
     if args.agent == "none":
         return partial(_play_by_turns, on_turn=on_turn, **setup) if on_turn else partial(rollout, **setup)

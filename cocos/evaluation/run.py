@@ -16,8 +16,8 @@ from typing import NamedTuple
 from cocos.agents.words import agent_protocol
 from cocos.assembly.rules import conditions
 from cocos.config.eval_config import EvalConfig
-from cocos.evaluation.console import ProgressBar, context_warning
 from cocos.evaluation.generator import open_player
+from cocos.evaluation.progress import ProgressBar, context_warning
 from cocos.evaluation.ranks import Ranks, join_ranks
 from cocos.evaluation.resumption import configuration_changes, evaluation_record, files_sha256
 from cocos.evaluation.run_metrics import run_metrics

@@ -8,9 +8,9 @@ A transcript is the prompt of turn 1, followed by the completions and messages o
     batch.py             those of the rows that are being generated
     sampling.py          the next ids
     vllm_offline.py      vLLM's offline engine, and its failures as user errors
-    trl_vllm.py          TRL's vLLM during training, colocated or on a server
+    trl_vllm.py          TRL's vLLM during training, colocated or on a server, and its context
     checkpoint_files.py  checks of a checkpoint and its weights before it is loaded
-    tokenizer.py         transcripts as token ids, for every generator that has a tokenizer
+    tokenizer.py         transcripts as token ids, and where a completion ends
     endpoint.py          an OpenAI-compatible endpoint
     retry.py             the requests that are retried, the delays, and the API keys
     tool_calls.py        calls of tools in the text of a completion

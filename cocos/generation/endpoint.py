@@ -241,10 +241,10 @@ class EndpointGenerator(TextTranscripts):
             read = self._read_stream if "stream" in request else _read_whole
             answer = read(response.parse(), is_chat)
             reason, usage = (answer.finish_reason or "").lower(), answer.usage
-            is_cut_off = reason in LENGTH
+            is_at_limit = reason in LENGTH
             if reason in FAILED:
                 raise ValueError(f"finish_reason is {answer.finish_reason!r}")
-            sent = _restore_stop_string(answer.text, may_have_stopped=not is_chat and not is_cut_off)
+            sent = _restore_stop_string(answer.text, may_have_stopped=not is_chat and not is_at_limit)
             text = encodable(sent)
             counts = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
             details = getattr(usage, "completion_tokens_details", None)
@@ -255,7 +255,7 @@ class EndpointGenerator(TextTranscripts):
         return Completion(
             token_ids=tuple(map(ord, text)),
             text=text,
-            is_truncated=is_cut_off and DONE not in text,
+            is_truncated=is_at_limit and DONE not in text,
             duration_s=time.perf_counter() - started,
             num_prompt_tokens=counts[0],
             num_completion_tokens=counts[1],

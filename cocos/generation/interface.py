@@ -21,7 +21,8 @@ class Completion:
     # Sampled ids, up to and including the end-of-sequence id or the token that completes [DONE].
     token_ids: tuple[int, ...]
     text: str  # the decoded ids without special tokens
-    is_truncated: bool = False  # the length limit was reached before an end-of-sequence id or [DONE]
+    # The length limit was reached before an end-of-sequence id or [DONE], say tokenizer.py and endpoint.py.
+    is_truncated: bool = False
     is_eos: bool = False  # the last id is an end-of-sequence id
     duration_s: float = 0.0  # wall time of the request, or of the batch divided by its number of prompts
     # Error message of an endpoint that kept failing, else None. Such a completion makes its turn an

@@ -4,21 +4,38 @@ The trainer computes the log-probabilities of the loss with the policy itself. T
 the engine's samples are from the policy's.
 """
 
+import copy
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from accelerate import PartialState
 from accelerate.utils import gather_object
 from transformers import PreTrainedTokenizerBase
+from trl import RLOOConfig
 from trl.generation.vllm_generation import VLLMGeneration
 
 from cocos.generation.interface import Completion, GenerationStopped
 from cocos.generation.tokenizer import TokenTranscripts
 from cocos.generation.vllm_offline import STOP_AT_DONE, engine_failure_named
+
+Options = TypeVar("Options", bound=RLOOConfig)
+
+
+def with_room_for(max_transcript: int | None, args: Options) -> Options:
+    """Return the options with the length of the longest transcript as the engine's context, if none is given.
+
+    The engine needs room for one transcript of its whole context, which is the model's if nobody says less,
+    or does not start.
+    """
+    if not args.use_vllm or args.vllm_max_model_length is not None:
+        return args
+    args = copy.copy(args)
+    args.vllm_max_model_length = max_transcript
+    return args
 
 
 class VLLMRollouts(TokenTranscripts):

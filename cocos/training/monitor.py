@@ -1,4 +1,4 @@
-"""Measurements of a training run: batch metrics, seconds per phase, and warnings.
+"""Measurements of a training run: batch metrics, seconds per phase, and warnings about rewards.
 
 Reads trajectories and returns plain numbers, whose names docs/training.md explains.
 """

@@ -200,7 +200,7 @@ class RolloutPlayer:
     ) -> list[Trajectory]:
         rules = self.rules
         if is_greedy:  # an evaluation
-            rules = replace(rules, temperatures=(0.0,), keeps_cut_off=True)
+            rules = replace(rules, temperatures=(0.0,), keeps_truncated=True)
         return rollout(trajectories, generator, self.executor, self.protocol, num_turns, rules)
 
     def _group(self, index: int, siblings: list[Trajectory]) -> Group:

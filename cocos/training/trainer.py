@@ -10,7 +10,6 @@ Axes: B trajectories on this process, G per problem, T turns, K trained turns, R
 and completion tokens.
 """
 
-import copy
 import logging
 import math
 import statistics
@@ -36,12 +35,13 @@ from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import Executor
 from cocos.generation import Generator
 from cocos.generation.huggingface import HuggingFaceGenerator
-from cocos.generation.trl_vllm import VLLMRollouts, check_server, sync_weights
+from cocos.generation.trl_vllm import VLLMRollouts, check_server, sync_weights, with_room_for
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import Objective, Score, grouped_returns, row_advantages, trained_advantages, zero_spread
-from cocos.training.callbacks import CollapseWarning, LastStep, RunCounters, UpdateTime
+from cocos.training.callbacks import LastStep, RunCounters, UpdateTime
 from cocos.training.checkpoints import EpochSampler
+from cocos.training.collapse import CollapseWarning
 from cocos.training.console import example_text
 from cocos.training.dynamic_sampling import Batch
 from cocos.training.monitor import (
@@ -140,10 +140,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.run_warnings = RunWarnings()
         self.collapse = CollapseWarning(self)
         self.timer = PhaseTimer(executor)
-        if args.use_vllm and args.vllm_max_model_length is None:
-            # Else the engine needs room for one transcript of the model's whole context, or does not start.
-            args = copy.copy(args)
-            args.vllm_max_model_length = max_transcript
+        args = with_room_for(max_transcript, args)
         super().__init__(
             model=model,
             reward_funcs=[],

@@ -178,8 +178,8 @@ def test_own_wording_is_what_the_model_sees_and_a_change_is_noticed(tmp_path):
 
 
 def blocks(language=""):
-    """Return the code blocks of the page on generators."""
-    page = (ROOT / "docs/generation.md").read_text()
+    """Return the code blocks of the page on evaluation."""
+    page = (ROOT / "docs/evaluation.md").read_text()
     found = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     return [block for name, block in found if name == language]
 

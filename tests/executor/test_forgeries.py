@@ -337,7 +337,7 @@ def g(a): a[:] = 65
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("level", ["docker", "namespaces", "seccomp"])
+@pytest.mark.parametrize("level", ["namespaces", *at_night("seccomp", "docker")])
 def test_no_program_reads_or_writes_the_drivers_memory(level):
     pytest.importorskip("numpy")
     try:

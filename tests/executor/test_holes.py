@@ -17,14 +17,13 @@ from cocos.executor.inside.wire_format import ChildLimits, JobHeader
 from cocos.executor.promises import PRELUDE
 from cocos.executor.sandboxes import docker, levels, seccomp, syscall_filter
 from cocos.executor.sandboxes.interpreter import Interpreter
-from tests.support.executor import GOOD, level_or_skip, processes_below, statuses, workers
+from tests.support.executor import GOOD, at_night, level_or_skip, processes_below, statuses, workers
 from tests.support.ordinary_user import run_groups
 from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.processes
 
-LEVELS = ("docker", "namespaces", "seccomp")
 UNTOUCHED = ["assert broken() == []"]
 NEIGHBOUR = (GOOD.code, GOOD.test_list)
 # A program of 150 MiB: a neighbour that a lower memory limit of the zygote would hit.
@@ -141,7 +140,10 @@ WRONG = "import json\ndef f(x): return json.loads(os.getxattr(3, 'user.answers')
 @pytest.fixture(
     scope="module",
     ids=" ".join,
-    params=[("docker", "root"), *((level, user) for level in LEVELS[1:] for user in ("root", "ordinary"))],
+    params=[
+        *((level, user) for level in ("namespaces", "seccomp") for user in ("root", "ordinary")),
+        pytest.param(("docker", "root"), marks=pytest.mark.nightly),
+    ],
 )
 def outcomes(request):
     """Results of all attempts at one level as one user, each followed by two neighbours."""
@@ -181,7 +183,7 @@ def test_the_filter_keeps_the_promises_of_seccomp_on_an_older_landlock(version, 
     assert broken == {}
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", ["namespaces", *at_night("seccomp", "docker")])
 def test_a_folder_that_cannot_be_emptied_in_time_costs_no_verdict(level):
     code = "import os\nfor i in range(30000):\n    try: os.mkdir(f'd{i}')\n    except OSError: break\ndef made(): return i"
     with Executor(
@@ -194,7 +196,7 @@ def test_a_folder_that_cannot_be_emptied_in_time_costs_no_verdict(level):
         assert executor.stats.worker_restarts == 0 and executor.stats.infra_failures == 0
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", ["namespaces", *at_night("seccomp", "docker")])
 def test_a_sleeping_program_is_not_taken_for_a_starved_one(level):
     with Executor(num_workers=1, sandbox=level_or_skip(level)) as executor:
         sleeper = Program("import time\ntime.sleep(60)", ("assert x == 1",), limits=Limits(wall_s=5))
@@ -202,7 +204,7 @@ def test_a_sleeping_program_is_not_taken_for_a_starved_one(level):
         assert statuses(result) == [Status.TIMEOUT] and executor.stats.retried_timeouts == 0
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", ["namespaces", *at_night("seccomp", "docker")])
 def test_the_last_words_of_a_zygote_arrive(level):
     limits = Limits()
     header = JobHeader(
@@ -227,7 +229,7 @@ threading.Event().wait()
 """
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", ["namespaces", *at_night("seccomp", "docker")])
 def test_nothing_is_left_after_the_trainer_was_killed(level, tmp_path):
     level_or_skip(level)
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

@@ -303,7 +303,7 @@ def test_a_thought_beside_the_content_is_kept_in_the_row_and_its_tokens_are_coun
     endpoint.behaviours = [raw(json.dumps(answer | {"usage": usage}).encode()) for answer in answers]
     kwargs = {"enable_thinking": True}
     asked, chat = generator(endpoint, chat_template_kwargs=kwargs), named_protocol("chat")
-    [played] = rollout(begin([problem]), asked, executor, chat, 2, Rules(keeps_cut_off=True))
+    [played] = rollout(begin([problem]), asked, executor, chat, 2, Rules(keeps_truncated=True))
     first, second = trajectory_to_row(played)["turns"]
     assert first["is_right"] and first["thought"] == "Twice." and "Twice" not in first["completion"]
     assert (first["num_thought_tokens"], first["num_completion_tokens"]) == (30, 40)

@@ -212,7 +212,10 @@ def test_what_is_whole_in_an_answer_that_is_cut_off_counts_in_evaluation_alone(e
     problem = problem_of("double")
     model = ScriptedGenerator(lambda _: CUT_OFF + "1" * 100, max_completion_length=len(CUT_OFF))
     chat = named_protocol("chat")
-    for rules, is_right_, source in ((Rules(keeps_cut_off=True), True, "block"), (Rules(), False, "cut off")):
+    for rules, is_right_, source in (
+        (Rules(keeps_truncated=True), True, "block"),
+        (Rules(), False, "cut off"),
+    ):
         turn = rollout(begin([problem]), model, executor, chat, 1, rules)[0].turns[0]
         assert turn.completion.is_truncated
         assert (turn.result.is_right, turn.source) == (is_right_, source)

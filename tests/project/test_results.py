@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 import results
 import yaml
-from result_rows import Evaluation, Point, load_csv, read_evaluation, save_csv
+from result_rows import Evaluation, load_csv, read_evaluation, save_csv
 from results import Row, cell, fill, measure_table, rows_of
 
 from tests.support.paths import ROOT
@@ -143,19 +143,6 @@ def test_a_row_names_its_evaluations():
     assert [row.labels for row in rows_of({"rows": "x/{}"}, found)] == [["boost"], ["cocos"]]
     with pytest.raises(ValueError, match="no evaluation z/cocos; add its row"):
         list(rows_of({"rows": [entry | {"of": "z/cocos"}]}, found))
-
-
-# -- tables of the study --
-
-
-def test_the_cost_of_the_goal_is_that_of_the_first_evaluation_which_reaches_it():
-    points = [
-        Point("first", "a", seed, update, 1000 * update, 0.1, acc)
-        for seed, accuracies in ((0, (0.8, 0.9, 0.7)), (1, (0.5, 0.6, 0.95)), (2, (0.1, 0.2, 0.89)))
-        for update, acc in zip((2, 4, 6), accuracies, strict=True)
-    ]
-    # Seeds 0 and 1 need 4 and 6 updates: 5 -+ 12.706 * sqrt(2) / sqrt(2).
-    assert "| a | 2 of 3 | 5.0 ± 12.7 | 5.0 ± 12.7 |" in results.speed_table(points, "first", 0.9)
 
 
 # -- pages --

@@ -1,11 +1,9 @@
 """The study: its arms are made of options that exist; page, tables and figures follow from its numbers."""
 
-import json
-
 import pytest
 import study
 import study_figures
-from result_rows import Evaluation, Point, load_csv, read_curve
+from result_rows import Evaluation, load_csv
 from study_figures import STUDY
 
 from cocos.config.command_line import parse_options
@@ -61,28 +59,6 @@ def test_arms_sample_equally_many_completions_per_update_and_train_equally_often
         assert sum(updates) in (0, config.max_steps), run.name
 
 
-# -- reading --
-
-
-def test_curves_are_read_from_finished_stages(tmp_path):
-    for stage, tokens in ((1, 500), (2, 300)):
-        state = {
-            "global_step": 10,
-            "log_history": [
-                {"step": 5, "sampled_tokens_total": tokens - 100},
-                {"step": 10, "sampled_tokens_total": tokens},
-                {"step": 10, "eval_acc_t1": 0.4, "eval_acc_t2": 0.8},
-            ],
-        }
-        folder = tmp_path / f"stage{stage}" / "checkpoint-10"
-        folder.mkdir(parents=True)
-        (folder / "trainer_state.json").write_text(json.dumps(state))
-    assert read_curve("first", "a", 0, tmp_path) == [
-        Point("first", "a", 0, update=10, tokens=500, acc_1=0.4, acc_last=0.8),
-        Point("first", "a", 0, update=20, tokens=800, acc_1=0.4, acc_last=0.8),
-    ]
-
-
 # -- the committed numbers --
 
 
@@ -91,31 +67,20 @@ def evaluations():
     return load_csv(STUDY / "evaluations.csv", Evaluation)
 
 
-@pytest.fixture(scope="module")
-def points():
-    return load_csv(STUDY / "curves.csv", Point)
-
-
-def test_every_arm_has_every_seed(evaluations, points):
+def test_every_arm_has_every_seed(evaluations):
     expected = {
         f"{run.lab}/{run.name}/seed{run.seed}/{feedback}"
         for run in RUNS
         for feedback in run.laboratory.feedback
     }
     assert {evaluation.folder for evaluation in evaluations} == expected
-    trained = {(run.lab, run.name, run.seed) for run in RUNS if run.arm.stages}
-    assert {(p.lab, p.arm, p.seed) for p in points} == trained
 
 
 @pytest.mark.processes
-def test_the_figures_are_drawn_from_the_numbers_alone(evaluations, points, tmp_path):
+def test_the_figure_is_drawn_from_the_numbers_alone(evaluations, tmp_path):
     for drawn in range(2):
-        study_figures.plot_bars(evaluations, tmp_path / f"bars{drawn}")
-        study_figures.plot_curves(points, tmp_path / f"curves{drawn}")
-        study_figures.plot_turns(evaluations, tmp_path / f"turns{drawn}")
-    # A study of its first laboratory alone has figures too.
-    study_figures.plot_turns([e for e in evaluations if e.folder.startswith("first/")], tmp_path / "none")
-    for name in ("bars", "curves", "turns"):
-        assert (tmp_path / f"{name}0.png").read_bytes()[:4] == b"\x89PNG"
-        first, second = ((tmp_path / f"{name}{drawn}.svg").read_text() for drawn in range(2))
-        assert first == second
+        study_figures.plot_turns(evaluations, tmp_path / f"turns{drawn}.png")
+    # A study of its first laboratory alone has a figure too.
+    study_figures.plot_turns([e for e in evaluations if e.folder.startswith("first/")], tmp_path / "none.png")
+    first, second = ((tmp_path / f"turns{drawn}.png").read_bytes() for drawn in range(2))
+    assert first[:4] == b"\x89PNG" and first == second

@@ -7,7 +7,8 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from cocos.problems import load_problems
-from cocos.training.callbacks import COLLAPSED_LOGS, CollapseWarning, SaveByTime
+from cocos.training.callbacks import SaveByTime
+from cocos.training.collapse import COLLAPSED_LOGS, CollapseWarning
 from cocos.training.console import clock_text
 from tests.support.paths import TOY
 
