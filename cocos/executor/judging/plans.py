@@ -306,13 +306,14 @@ def _only_holds(part: ast.stmt, words: set[str]) -> bool:
 
     """
     match part:
-        case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.AnnAssign(value=None):
+        case ast.Pass() | ast.Expr(value=ast.Constant()):
             return True
         case ast.FunctionDef(name=name):
             is_unused = name in _HOLDING or (name not in words and name[:2] != "__")
             return is_unused and not any(_computes(node, name) for node in ast.walk(part))
         case ast.Assign(value=value) | ast.AnnAssign(value=value):
-            return not any(isinstance(node, ast.Lambda) or holds_expected(node) for node in ast.walk(value))
+            nodes = ast.walk(value) if value else ()
+            return not any(isinstance(node, ast.Lambda) or holds_expected(node) for node in nodes)
     return False
 
 
