@@ -249,7 +249,7 @@ def may_be_expected(value: Any) -> bool:
         return abs(value) > SMALL
     if kind in (str, bytes):
         return len(value) > SHORT_TEXT
-    is_empty = bool(tag_of(value)) and not value
+    is_empty = tag_of(value) not in ("", _ARRAY) and not value
     return not (value is None or is_empty or callable(value) or kind is types.ModuleType)
 
 
