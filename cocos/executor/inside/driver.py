@@ -402,7 +402,7 @@ class Driver(DriverEnd):
         method = found.origin.partition(".")[2]
         result = self.request("call", value, *args, **kwargs)
         decides = result is not None and (args or kwargs or type(result) is bool)
-        says_no = type(result) is bool or (not is_object(result) and not result)
+        says_no = type(result) is bool or (type(result) in (int, str, list, tuple, dict, set) and not result)
         is_plain = method in _PLAIN_METHODS or (method and says_no)
         if found.origin == ".exception" or (is_plain and decides):
             what = f"decided by the method {found.name} of a value of the program"
