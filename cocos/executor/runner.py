@@ -8,8 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cocos.executor.inside.wire_format import TIMED_OUT
-from cocos.executor.judging.evidence import Answer, marked, read_result
-from cocos.executor.judging.plans import Plan, in_child, names_used, plan_tests, read_setups, together
+from cocos.executor.judging.evidence import Answer, read_result
+from cocos.executor.judging.plans import (
+    Plan,
+    Setups,
+    given_names,
+    in_child,
+    names_of,
+    plan_tests,
+    read_setups,
+    together,
+)
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.self_test import RIGHT
@@ -108,9 +117,9 @@ class Runner:
             limits = self._limits_for(program)
             if more_s:
                 limits = replace(limits, wall_s=limits.wall_s + more_s)
-            plans, given = plan_tests(program)
-            answer = self._run(program, plans, limits)
-            result, undecided = read_result(plans, answer, limits, self._isolation)
+            plans = plan_tests(program)
+            setups, answer = self._run(program, plans, limits)
+            result, undecided = read_result(plans, setups, answer, limits, self._isolation)
             busy_s = answer.header.wall_s
             if undecided:
                 tests = program.test_list
@@ -121,11 +130,9 @@ class Runner:
                 plans = together(moved, tests)
                 # In the same sandbox, numbers of processes and inodes would tell of the first run.
                 self.close()
-                answer = self._run(program, plans, limits)
-                result, _ = read_result(plans, answer, limits, self._isolation)
+                setups, answer = self._run(program, plans, limits)
+                result, _ = read_result(plans, setups, answer, limits, self._isolation)
                 busy_s += answer.header.wall_s
-            if given:  # what a test expects may follow from it
-                result = marked(result, f"the program uses {min(given)} of the setup")
             end = answer.header
             # Threads of one program that wait for each other's processor time do not starve it.
             is_alone = end.cpu_s + end.waited_s <= limits.wall_s * (1 + STARVED_SHARE)
@@ -137,13 +144,14 @@ class Runner:
             self.close()
             return error
 
-    def _run(self, program: Program, plans: tuple[Plan, ...], limits: Limits) -> Answer:
-        used = names_used(program.code) if program.setup else frozenset()
-        setups = read_setups(program.setup, plans, used)
+    def _run(self, program: Program, plans: tuple[Plan, ...], limits: Limits) -> tuple[Setups, Answer]:
+        used, _ = names_of(program.code)
+        given = given_names(program.setup, program.test_list)
+        setups = read_setups(program.setup, plans, used, given)
         if self._worker:
             try:
-                return self._worker.run(program, plans, setups, limits)
+                return setups, self._worker.run(program, plans, setups, limits)
             except WorkerSpent:
                 self.close()
         self._worker = Worker(self._launch)
-        return self._worker.run(program, plans, setups, limits)
+        return setups, self._worker.run(program, plans, setups, limits)

@@ -4,7 +4,6 @@ Knows how a job is encoded (`inside/wire_format.py`). Does not know how the proc
 `sandboxes/levels.py` starts it.
 """
 
-import json
 import logging
 import marshal
 import os
@@ -74,17 +73,13 @@ class Worker:
 
         """
         tests = [(plan.source, plan.kind, plan.remote, plan.is_plain) for plan in plans]
-        driver = json.dumps({"setup": setups.driver, "tests": tests}).encode()
-        job = (program.code, setups.program, program.stdin, program.files)
-        candidate = marshal.dumps(job, wire_format.MARSHAL_VERSION)
-        child_limits = wire_format.ChildLimits(
-            cpu_s=limits.cpu_s,
-            memory_mb=limits.memory_mb,
-            output_kb=limits.output_kb,
-            file_mb=limits.file_mb,
-            processes=limits.processes,
-            open_files=limits.open_files,
+        jobs = (
+            (setups.driver, sorted(setups.shared), tests),
+            (program.code, setups.program, program.stdin, program.files),
         )
+        driver, candidate = (marshal.dumps(job, wire_format.MARSHAL_VERSION) for job in jobs)
+        fields = wire_format.ChildLimits._fields
+        child_limits = wire_format.ChildLimits(*(getattr(limits, name) for name in fields))
         header = wire_format.JobHeader(
             len(driver), len(candidate), limits.wall_s, any(plan.reads_clock for plan in plans), child_limits
         )

@@ -268,43 +268,16 @@ def kill():
 
 
 STATES = {
-    "a file": (
-        "import tempfile\nopen(tempfile.gettempdir() + '/state', 'w').write('x')",
-        "import os, tempfile\ndef left(): return os.listdir(tempfile.gettempdir())",
-    ),
-    "a locked folder": (
-        "import os, tempfile\nd = tempfile.gettempdir() + '/d'\nos.makedirs(d + '/e')\nopen(d + '/e/f', 'w')\nos.chmod(d + '/e', 0)\nos.chmod(d, 0)",
-        "import os, tempfile\ndef left(): return os.listdir(tempfile.gettempdir())",
-    ),
-    "folders too deep for a path": (
-        "import os, tempfile\nos.chdir(tempfile.gettempdir())\nfor _ in range(1500):\n    os.mkdir('deep')\n    os.chdir('deep')",
-        "import os, tempfile\ndef left(): return os.listdir(tempfile.gettempdir())",
-    ),
-    "a mode": (
-        "import os, tempfile\ntry: os.chmod(tempfile.gettempdir(), 0)\nexcept OSError: pass",
-        "import os, tempfile\ndef left():\n    path = tempfile.gettempdir() + '/x'\n    open(path, 'w').write('x')\n    return []",
-    ),
-    "a shared memory segment": (
-        "import ctypes\nctypes.CDLL(None).shmget(4242, 4096, 0o1666)",
-        "import ctypes\ndef left(): return [] if ctypes.CDLL(None).shmget(4242, 4096, 0) < 0 else ['segment']",
-    ),
-    "a message queue": (
-        "import ctypes, os\ntry: ctypes.CDLL('librt.so.1').mq_open(b'/state', os.O_CREAT | os.O_RDWR, 0o666, None)\nexcept OSError: pass",
-        "import ctypes, os\ndef left():\n    try: return [] if ctypes.CDLL('librt.so.1').mq_open(b'/state', os.O_RDWR) < 0 else ['queue']\n    except OSError: return []",
-    ),
-    "patched modules": (
-        "import math, sys, builtins\nmath.pi = 3\nbuiltins.left_behind = 1\nsys.path.insert(0, '/tmp')",
-        "import math, sys, builtins\ndef left(): return [x for x in ('left_behind',) if hasattr(builtins, x)] + [p for p in sys.path if p == '/tmp'] + ([3] if math.pi == 3 else [])",
-    ),
-    "the random state": (
-        "import random\nrandom.seed(99)",
-        "import random\nfirst = random.random()\nrandom.seed(0)\ndef left(): return [] if first == random.random() else ['state']",
-    ),
-    "the working directory": (
-        "import os\nos.chdir('/')",
-        "import os, tempfile\ndef left(): return [] if os.getcwd() == tempfile.gettempdir() else [os.getcwd()]",
-    ),
-}
+    "a file": ("import tempfile\nopen(tempfile.gettempdir() + '/state', 'w').write('x')", "import os, tempfile\ndef left(): return os.listdir(tempfile.gettempdir())"),
+    "a locked folder": ("import os, tempfile\nd = tempfile.gettempdir() + '/d'\nos.makedirs(d + '/e')\nopen(d + '/e/f', 'w')\nos.chmod(d + '/e', 0)\nos.chmod(d, 0)", "import os, tempfile\ndef left(): return os.listdir(tempfile.gettempdir())"),
+    "folders too deep for a path": ("import os, tempfile\nos.chdir(tempfile.gettempdir())\nfor _ in range(1500):\n    os.mkdir('deep')\n    os.chdir('deep')", "import os, tempfile\ndef left(): return os.listdir(tempfile.gettempdir())"),
+    "a mode": ("import os, tempfile\ntry: os.chmod(tempfile.gettempdir(), 0)\nexcept OSError: pass", "import os, tempfile\ndef left():\n    path = tempfile.gettempdir() + '/x'\n    open(path, 'w').write('x')\n    return []"),
+    "a shared memory segment": ("import ctypes\nctypes.CDLL(None).shmget(4242, 4096, 0o1666)", "import ctypes\ndef left(): return [] if ctypes.CDLL(None).shmget(4242, 4096, 0) < 0 else ['segment']"),
+    "a message queue": ("import ctypes, os\ntry: ctypes.CDLL('librt.so.1').mq_open(b'/state', os.O_CREAT | os.O_RDWR, 0o666, None)\nexcept OSError: pass", "import ctypes, os\ndef left():\n    try: return [] if ctypes.CDLL('librt.so.1').mq_open(b'/state', os.O_RDWR) < 0 else ['queue']\n    except OSError: return []"),
+    "patched modules": ("import math, sys, builtins\nmath.pi = 3\nbuiltins.left_behind = 1\nsys.path.insert(0, '/tmp')", "import math, sys, builtins\ndef left(): return [x for x in ('left_behind',) if hasattr(builtins, x)] + [p for p in sys.path if p == '/tmp'] + ([3] if math.pi == 3 else [])"),
+    "the random state": ("import random\nrandom.seed(99)", "import random\nfirst = random.random()\nrandom.seed(0)\ndef left(): return [] if first == random.random() else ['state']"),
+    "the working directory": ("import os\nos.chdir('/')", "import os, tempfile\ndef left(): return [] if os.getcwd() == tempfile.gettempdir() else [os.getcwd()]"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -125,8 +125,7 @@ def read(path):
         file.write("!")
         file.seek(0)
         return file.read()
-""", ["path = write()\nwith open(path, 'a+') as f:\n    f.seek(0)\n    assert f.read() == 'from the program'",
-      "import tempfile\nwith tempfile.NamedTemporaryFile('w') as f:\n    f.write('x')\n    f.flush()\n    assert read(f.name) == 'x!'"]),
+""", ["path = write()\nwith open(path, 'a+') as f:\n    f.seek(0)\n    assert f.read() == 'from the program'", "import tempfile\nwith tempfile.NamedTemporaryFile('w') as f:\n    f.write('x')\n    f.flush()\n    assert read(f.name) == 'x!'"]),
 }  # fmt: skip
 RIGHT = """
 import json

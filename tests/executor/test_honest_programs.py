@@ -1,40 +1,23 @@
-"""Honest programs of unusual shapes: what plain Python passes, the executor passes."""
+"""Honest programs of unusual shapes: what plain Python passes, the executor passes.
+
+Each line of honest_programs.jsonl is a program: a name, which says what is unusual about it, code, tests, setup, standard
+input, and whether its verdicts may be marked, because its own code decides or the test can only run in its process.
+"""
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from cocos.executor import Executor, Program
-from tests.executor.honest import (
-    Honest,
-    arguments,
-    classes,
-    exceptions,
-    features,
-    functions,
-    in_place,
-    iterators,
-    scenes,
-    solutions,
-    values,
-)
 from tests.support.executor import offered
 
-MODULES = (
-    arguments,
-    classes,
-    exceptions,
-    features,
-    functions,
-    in_place,
-    iterators,
-    scenes,
-    solutions,
-    values,
-)
-PROGRAMS: list[Honest] = [program for module in MODULES for program in module.PROGRAMS]
+PROGRAMS = [
+    {"setup": "", "stdin": "", "is_marked": False} | json.loads(line)
+    for line in Path(__file__).with_name("honest_programs.jsonl").read_text().splitlines()
+]
 # Refused although plain Python passes them.
 REFUSED = {
     "an object from a function is compared with a number": "its class could say that it equals every number; "
@@ -63,13 +46,13 @@ print(json.dumps(failed))
 
 
 def test_the_corpus_is_large_and_every_name_is_used_once():
-    names = [program.name for program in PROGRAMS]
+    names = [program["name"] for program in PROGRAMS]
     assert len(names) >= 150 and len(set(names)) == len(names) and set(names) >= REFUSED.keys()
     assert len(REFUSED) <= 0.03 * len(names)
 
 
 def test_plain_python_passes_every_program():
-    rows = [[p.name, p.code, p.tests, p.setup, p.stdin] for p in PROGRAMS]
+    rows = [[p[key] for key in ("name", "code", "tests", "setup", "stdin")] for p in PROGRAMS]
     run = subprocess.run(
         [sys.executable, "-c", PLAIN], input=json.dumps(rows), capture_output=True, text=True
     )
@@ -79,15 +62,17 @@ def test_plain_python_passes_every_program():
 @pytest.mark.processes
 def test_the_executor_passes_every_program_but_the_refused_ones():
     with Executor(num_workers=2, sandbox=offered("namespaces", "seccomp") or "rlimits") as executor:
-        results = executor.run([Program(p.code, p.tests, p.setup, stdin=p.stdin) for p in PROGRAMS])
+        results = executor.run(
+            [Program(p["code"], tuple(p["tests"]), p["setup"], stdin=p["stdin"]) for p in PROGRAMS]
+        )
     by_program = list(zip(PROGRAMS, results, strict=True))
-    failed = {p.name: result.verdicts for p, result in by_program if not result.all_passed}
+    failed = {p["name"]: result.verdicts for p, result in by_program if not result.all_passed}
     assert failed.keys() == REFUSED.keys(), {name: failed[name] for name in failed.keys() - REFUSED.keys()}
     marked = {
-        p.name
+        p["name"]
         for p, result in by_program
         for verdict in result.verdicts
         # An object or a function of the test that the program gets is the test's choice.
         if verdict.in_child and not (verdict.in_child_reason or "").startswith("the program gets")
     }
-    assert marked <= {p.name for p in PROGRAMS if p.is_marked} | MARKED
+    assert marked <= {p["name"] for p in PROGRAMS if p["is_marked"]} | MARKED

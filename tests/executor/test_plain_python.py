@@ -36,76 +36,31 @@ def answers(*values: int) -> str:
 
 CASES = {
     # Data that the program changes.
-    "an argument must stay": Case(
-        "xs = [3, 1]\nr = f(xs)\nassert r == [1, 3]\nassert xs == [3, 1]", RETURNS, SORTS
-    ),
+    "an argument must stay": Case("xs = [3, 1]\nr = f(xs)\nassert r == [1, 3]\nassert xs == [3, 1]", RETURNS, SORTS),
     "an argument must change": Case("xs = [3, 1]\nr = f(xs)\nassert xs == [1, 3]", SORTS, RETURNS),
-    "an argument of a call without a name": Case(
-        "xs = [3, 1]\nassert f(xs) == [1, 3]\nassert xs == [3, 1]", RETURNS, SORTS
-    ),
-    "an argument must change, without a name": Case(
-        "xs = [3, 1]\nassert f(xs) == [1, 3]\nassert xs[0] == 1", SORTS, RETURNS
-    ),
-    "in a function": Case(
-        "def check(candidate):\n    xs = [3, 1]\n    r = candidate(xs)\n    assert r == [1, 3]\n"
-        "    assert xs == [3, 1]\ncheck(f)",
-        RETURNS,
-        SORTS,
-    ),
-    "in a function, in place": Case(
-        "def check(candidate):\n    xs = [3, 1]\n    r = candidate(xs)\n    assert xs == [1, 3]\ncheck(f)",
-        SORTS,
-        RETURNS,
-    ),
+    "an argument of a call without a name": Case("xs = [3, 1]\nassert f(xs) == [1, 3]\nassert xs == [3, 1]", RETURNS, SORTS),
+    "an argument must change, without a name": Case("xs = [3, 1]\nassert f(xs) == [1, 3]\nassert xs[0] == 1", SORTS, RETURNS),
+    "in a function": Case("def check(candidate):\n    xs = [3, 1]\n    r = candidate(xs)\n    assert r == [1, 3]\n" "    assert xs == [3, 1]\ncheck(f)", RETURNS, SORTS),
+    "in a function, in place": Case("def check(candidate):\n    xs = [3, 1]\n    r = candidate(xs)\n    assert xs == [1, 3]\ncheck(f)", SORTS, RETURNS),
     "a second name": Case("x = [3, 1]\ny = x\nassert f(x) == [1, 3]\nassert y == [3, 1]", RETURNS, SORTS),
     "a second name, in place": Case("x = [3, 1]\ny = x\nassert f(y) == [1, 3]\nassert x[0] == 1", SORTS, RETURNS),
     "a row twice": Case("row = [1, 2]\nm = [row, row]\nassert f(m) == [[0, 2], [1, 2]]", REPLACES, WRITES),
-    "a row twice, in place": Case(
-        "row = [1, 2]\nm = [row, row]\nassert f(m) == [[0, 2], [0, 2]]", WRITES, REPLACES
-    ),
-    "a tuple of arguments": Case(
-        "row = [3, 1]\nargs = (row, 2)\nassert f(*args) == [1, 3, 2]\nassert row == [3, 1]",
-        "def f(row, n): return [*sorted(row), n]",
-        "def f(row, n):\n    row.sort()\n    return [*row, n]",
-    ),
-    "a list of a lambda": Case(
-        "stack = [2, 1]\nassert f(lambda: stack.pop()) == 3",
-        "def f(pop): return pop() + pop()",
-        "def f(pop): return pop() - pop() + 3",
-    ),
-    "a list of a comprehension": Case(
-        "row = [1, 2]\nassert f([row for _ in range(2)]) == [[0, 2], [0, 2]]", WRITES, REPLACES
-    ),
+    "a row twice, in place": Case("row = [1, 2]\nm = [row, row]\nassert f(m) == [[0, 2], [0, 2]]", WRITES, REPLACES),
+    "a tuple of arguments": Case("row = [3, 1]\nargs = (row, 2)\nassert f(*args) == [1, 3, 2]\nassert row == [3, 1]", "def f(row, n): return [*sorted(row), n]", "def f(row, n):\n    row.sort()\n    return [*row, n]"),
+    "a list of a lambda": Case("stack = [2, 1]\nassert f(lambda: stack.pop()) == 3", "def f(pop): return pop() + pop()", "def f(pop): return pop() - pop() + 3"),
+    "a list of a comprehension": Case("row = [1, 2]\nassert f([row for _ in range(2)]) == [[0, 2], [0, 2]]", WRITES, REPLACES),
     # A value that another call receives.
-    "a result is an argument": Case(
-        "x = f(3)\ny = g(x)\nassert y == 8",
-        "def f(x): return x + 1\ndef g(x): return 2 * x",
-        "def f(x): return x + 1\ndef g(x): return 2 * x + 1",
-    ),
-    "there and back": Case(
-        "coded = encode('ab')\nassert decode(coded) == 'ab'",
-        "def encode(s): return s[::-1]\ndef decode(s): return s[::-1]",
-        "def encode(s): return s[::-1]\ndef decode(s): return s",
-    ),
-    "there and back with two names": Case(
-        "def check(f):\n    coded = f('ab')\n    plain = decode(coded)\n    assert plain == 'ab'\ncheck(encode)",
-        "def encode(s): return [*s]\ndef decode(s): return ''.join(s)",
-        "def encode(s): return [*s]\ndef decode(s): return str(s)",
-    ),
-    "a result that the next call changes": Case(
-        "r = f([3, 1])\ns = g(r)\nassert r == [1, 3] and s == 4",
-        "def f(xs): return sorted(xs)\ndef g(xs): return sum(xs)",
-        "def f(xs): return sorted(xs)\ndef g(xs): return xs.pop() + xs.pop()",
-    ),
+    "a result is an argument": Case("x = f(3)\ny = g(x)\nassert y == 8", "def f(x): return x + 1\ndef g(x): return 2 * x", "def f(x): return x + 1\ndef g(x): return 2 * x + 1"),
+    "there and back": Case("coded = encode('ab')\nassert decode(coded) == 'ab'", "def encode(s): return s[::-1]\ndef decode(s): return s[::-1]", "def encode(s): return s[::-1]\ndef decode(s): return s"),
+    "there and back with two names": Case("def check(f):\n    coded = f('ab')\n    plain = decode(coded)\n    assert plain == 'ab'\ncheck(encode)", "def encode(s): return [*s]\ndef decode(s): return ''.join(s)", "def encode(s): return [*s]\ndef decode(s): return str(s)"),
+    "a result that the next call changes": Case("r = f([3, 1])\ns = g(r)\nassert r == [1, 3] and s == 4", "def f(xs): return sorted(xs)\ndef g(xs): return sum(xs)", "def f(xs): return sorted(xs)\ndef g(xs): return xs.pop() + xs.pop()"),
     # Several calls in one assert.
     "one buffer for two results": Case("assert [f(2), f(3)] == [[0, 1], [0, 1, 2]]", FRESH, BUFFER),
     "one buffer on both sides": Case("assert f(2) == f(3)", BUFFER, FRESH),
     "or": Case("assert f() == 1 or f() == 3\nassert f() == 2", answers(1, 2, 3), answers(1, 5, 2)),
     "and": Case("assert not (f() == 0 and f() == 1)\nassert f() == 2", answers(1, 2, 3), answers(1, 5, 2)),
     "a chain": Case("assert not 2 < 1 < f()\nassert f() == 1", answers(1, 2), answers(5, 1)),
-    "a call after a name": Case(
-        "r = f(2)\nassert f(3) == [0, 1, 2] and r == [0, 1]", FRESH, BUFFER
-    ),
+    "a call after a name": Case("r = f(2)\nassert f(3) == [0, 1, 2] and r == [0, 1]", FRESH, BUFFER),
 }  # fmt: skip
 
 

@@ -2,10 +2,11 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -185,9 +186,10 @@ def test_it_works_from_any_thread(executor):
 def test_a_dead_worker_is_replaced_and_its_job_run_again():
     with Executor(num_workers=1, sandbox=LEVEL) as executor:
         [worker] = workers(executor)
-        idle = processes_below(worker)
-        slow = executor.submit(Program("import time\ntime.sleep(3)\ndef f(): return 1", ("assert f() == 1",)))
-        wait_until(lambda: len(processes_below(worker)) > len(idle))
+        *_, idle = processes_below(worker)  # which ends when a program with other limits comes
+        code, limits = "import time\ntime.sleep(3)\ndef f(): return 1", Limits(open_files=32)
+        slow = executor.submit(Program(code, ("assert f() == 1",), limits=limits))
+        wait_until(lambda: idle not in processes_below(worker))
         os.kill(worker, 9)
         assert slow.result().all_passed
         assert executor.stats.worker_restarts == 1 and executor.stats.infra_failures == 0
@@ -197,9 +199,10 @@ def test_a_dead_worker_is_replaced_and_its_job_run_again():
 def test_a_program_ends_with_its_worker(level):
     code = "import time\ntime.sleep(300)"
     with Executor(num_workers=1, sandbox=level_or_skip(level)) as executor:
-        idle = processes_below(workers(executor)[0])  # the zygote, or bubblewrap and the zygote
-        future = executor.submit(Program(code, ("assert 1 == 1",), limits=Limits(wall_s=5)))
-        wait_until(lambda: len(processes_below(workers(executor)[0])) > len(idle))
+        *_, idle = processes_below(workers(executor)[0])  # which ends when a program with other limits comes
+        limits = Limits(wall_s=5, open_files=32)
+        future = executor.submit(Program(code, ("assert 1 == 1",), limits=limits))
+        wait_until(lambda: idle not in processes_below(workers(executor)[0]))
         before = processes_below(workers(executor)[0])
         os.kill(workers(executor)[0], 9)
         wait_until(lambda: all(map(is_zombie, before)), timeout_s=60)  # those that are gone count
@@ -329,6 +332,22 @@ def test_below_the_minimum_isolation_it_refuses_and_names_the_remedy(monkeypatch
         Executor(sandbox="jail")
 
 
+def test_the_process_that_waits_for_a_program_is_replaced_if_limits_differ_or_it_has_ended():
+    code = "import resource\ndef f(): return resource.getrlimit(resource.RLIMIT_AS)[0] >> 20\n"
+    sizes = (300, 300, 400, 300)
+    programs = [
+        Program(f"{code}#{n}", (f"assert f() == {size}",), limits=Limits(memory_mb=size))
+        for n, size in enumerate(sizes)
+    ]
+    with Executor(num_workers=1, sandbox="rlimits") as executor:
+        assert all(result.all_passed for result in executor.run(programs))
+        [zygote] = workers(executor)
+        wait_until(lambda: len(processes_below(zygote)) == 3)  # it, the driver, and the one that waits
+        for pid in processes_below(zygote)[1:]:
+            os.kill(pid, signal.SIGKILL)
+        assert executor.run(programs[:1])[0].all_passed and workers(executor) == [zygote]
+
+
 @contextmanager
 def starved(executor):
     """Make the executor's workers share one processor with busy processes."""
@@ -346,7 +365,8 @@ def starved(executor):
             hog.kill()
             hog.wait()
         for pid in pids:
-            os.sched_setaffinity(pid, cpus)
+            with suppress(ProcessLookupError):  # the process of a program has ended
+                os.sched_setaffinity(pid, cpus)
 
 
 def test_a_starved_timeout_gets_a_second_attempt_that_runs_alone(tmp_path):
@@ -513,6 +533,7 @@ def test_every_reference_solution_passes(executor, name, count):
 def test_a_forked_process_is_told_that_the_executor_is_its_parents():
     code = """
 import os
+import signal
 from cocos.executor import Executor, ExecutorError, Program
 with Executor(num_workers=1, sandbox="rlimits") as executor:
     child = os.fork()

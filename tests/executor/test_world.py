@@ -209,23 +209,16 @@ RIGHT_WITH_NUMPY = [
     ("def f(a):\n a *= 2\n return a", "a = np.array([3.0, 1])\nb = f(a)\nassert b is a and a.sum() == 8"),
     ("def f(a): return a[a > 1]", "np.testing.assert_array_equal(f(np.array([3, 1, 2])), [3, 2])"),
     ("def f(a): return a[a > 1]", "assert isinstance(f(np.array([3, 1, 2])), np.ndarray)"),
-    (
-        "def f(a): return np.linalg.inv(a)",
-        "try:\n    f(np.zeros((2, 2)))\nexcept np.linalg.LinAlgError as error:\n    assert 'ingular' in str(error)\n"
-        "else:\n    assert False",
-    ),
+    ("def f(a): return np.linalg.inv(a)", "try:\n    f(np.zeros((2, 2)))\nexcept np.linalg.LinAlgError as error:\n    assert 'ingular' in str(error)\n" "else:\n    assert False"),
     ("def f(a): return np.array([1, 'a', None], dtype=object)", "assert f(3).tolist() == [1, 'a', None]"),
     ("def f(a): return np.matrix([[1, 2], [3, 4]])", "assert (f(1) * f(1)).tolist() == [[7, 10], [15, 22]]"),
     ("class ndarray:\n    def __len__(self): return 2\ndef f(n): return ndarray()", "assert len(f(3)) == 2"),
-]
+]  # fmt: skip
 LIES_WITH_NUMPY = [
     ("def f(n): return np.ones(n)", "assert (f(3) == np.zeros(3)).all()"),
-    ("class Lie(np.ndarray):\n    def __array_function__(*a): return True\n    def __eq__(*a): return np.True_\n"
-     "def f(n): return np.ones(n).view(Lie)", "assert np.array_equal(f(3), np.zeros(3))"),
-    ("class Lie:\n    __array_function__ = __array_ufunc__ = __eq__ = lambda *a, **k: np.True_\n"
-     "def f(n): return Lie()", "assert np.array_equal(f(3), np.zeros(3)) or np.equal(np.zeros(3), f(3)).all()"),
-    ("class Lie:\n    __array_interface__ = {'shape': (3,), 'typestr': '<f8', 'version': 3, 'data': (id(0), True)}\n"
-     "def f(n): return Lie()", "assert np.asarray(f(3)).dtype == float"),
+    ("class Lie(np.ndarray):\n    def __array_function__(*a): return True\n    def __eq__(*a): return np.True_\n" "def f(n): return np.ones(n).view(Lie)", "assert np.array_equal(f(3), np.zeros(3))"),
+    ("class Lie:\n    __array_function__ = __array_ufunc__ = __eq__ = lambda *a, **k: np.True_\n" "def f(n): return Lie()", "assert np.array_equal(f(3), np.zeros(3)) or np.equal(np.zeros(3), f(3)).all()"),
+    ("class Lie:\n    __array_interface__ = {'shape': (3,), 'typestr': '<f8', 'version': 3, 'data': (id(0), True)}\n" "def f(n): return Lie()", "assert np.asarray(f(3)).dtype == float"),
     ("class Lie(np.int64):\n    __eq__ = lambda *a: True\ndef f(n): return Lie(4)", "assert f(3) == 6"),
 ]  # fmt: skip
 

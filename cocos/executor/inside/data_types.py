@@ -11,6 +11,7 @@ Imports the standard library only, because a sandbox loads this file as a top-le
 """
 
 import array
+import ast
 import builtins
 import collections
 import datetime
@@ -37,6 +38,7 @@ class NotPlainValue(ValueError):
 
 
 SHORT = 1 << 63
+SMALL, SHORT_TEXT = 1000, 3  # numbers and texts up to these are guessed as easily as known
 ATOMS = frozenset((type(None), bool, float, str))  # as themselves in JSON, like short integers
 KEYS: Any = type({}.keys())
 VALUES: Any = type({}.values())
@@ -99,7 +101,7 @@ _TAGS: dict[type, str] = {
 _CLASSES: dict[str, Any] = {tag: cls for cls, tag in _TAGS.items()}
 _ARRAY = "N"  # an array of numpy
 _ARRAY_TYPE = re.compile(r"[<>|=]([biufcSU]\d+|[mM]8(\[\w+\])?)")  # numbers, strings, dates, as `dtype.str`
-IMMUTABLE = frozenset("tzkvmp")
+IMMUTABLE, HASHING = frozenset("tzkvmp"), frozenset("sdCOf")
 CONTAINERS = frozenset((*_TAGS.values(), _ARRAY))
 # Of data, what the trusted process decodes: nothing that needs more memory or time than its encoding.
 PLAIN_CONTAINERS = frozenset("ltszqdCOfB")
@@ -116,8 +118,8 @@ CHANGEABLE: frozenset[type] = frozenset(
         *(collections.defaultdict, collections.UserDict, collections.UserList, collections.UserString),
     ]
 )
-# Classes whose own instances always cross as data.
-ALWAYS_DATA = frozenset((list, tuple, dict, set, frozenset, bytearray, int, float, str, bytes, complex, bool))
+# Classes whose own instances cross as data, but for some of which a part does not.
+CROSSING = ATOMS | {*_TAGS, *_LEAVES}
 # Functions that cross by name. None of them runs code, opens files or shows the names of a process.
 _FUNCTIONS = """ abs all any ascii bin callable chr divmod format hash hex isinstance issubclass iter len max
 min next oct ord pow repr round sorted sum
@@ -238,6 +240,27 @@ def tag_of(value: Any) -> str:
 def is_data(value: Any) -> bool:
     """Return whether a value crosses by value."""
     return is_atom(value) or encode_leaf(value) is not None or bool(tag_of(value))
+
+
+def may_be_expected(value: Any) -> bool:
+    """Return whether a program that knew this value could answer with it: no small number, no short text."""
+    kind = type(value)
+    if kind in (int, bool):
+        return abs(value) > SMALL
+    if kind in (str, bytes):
+        return len(value) > SHORT_TEXT
+    is_empty = tag_of(value) not in ("", _ARRAY) and not value
+    return not (value is None or is_empty or callable(value) or kind is types.ModuleType)
+
+
+def holds_expected(node: ast.AST) -> bool:
+    """Return whether a part of a source is such a value: a constant, or a display of several."""
+    match node:
+        case ast.Constant(value=value):
+            return may_be_expected(value)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
+            return sum(isinstance(part, ast.Constant) for part in parts) > 1
+    return False
 
 
 def content(tag: str, value: Any) -> tuple:

@@ -14,17 +14,18 @@ import builtins
 import collections
 import gc
 import json
+import marshal
 import operator
 import os
 import resource
 import sys
 import time
 import types
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 import data_types
-import exchange
 import fixed_world
 import objects
 from driver_end import MALFORMED, MODULE, CannotCross, DriverEnd, ProgramGone, ProgramStopIteration
@@ -41,6 +42,7 @@ _OPERATORS: dict[str, Any] = {
 }
 # Methods of data. A test that calls one, as in `f(3).isdigit()`, expects that its object is data.
 _PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, float, list, dict, set)))
+_LENGTH = "__len__", "()"  # asked for, among the answers of an object
 # Special attributes that a test may ask for. With others an object tells C code what to do.
 _SPECIAL_WORDS = """
 __name__ __qualname__ __module__ __dict__ __wrapped__ __annotations__ __defaults__ __array__
@@ -56,14 +58,15 @@ class NotPlainValue(BaseException):
 def run_driver(max_bytes: int) -> None:
     """Serve jobs. The zygote starts another driver after a job that may have left something behind.
 
-    A job arrives with a socket to its program. It is JSON: {"setup": source, "tests": [[source, kind, names
-    that only the program has, whether it is plain], ...]}. Kind is "driven", "in child" or "value".
+    A job arrives with a socket to its program. It is marshalled: the setup's source, the names of the setup
+    that the program has too, and for each test its source, kind, names that only the program has, and
+    whether it is plain. Kind is "driven", "in child" or "value".
 
-    Evidence is JSON lines. The first is ["loaded"], or ["program", error type, message] if the program
-    raised. Then follows one line per test: [number, seconds, outcome]. An outcome is one of
+    Evidence is a JSON list. It begins with ["loaded"], or ["program", error type, message] if the program
+    raised. Then follows a list for each test: seconds, outcome, why the program could have forged a pass or
+    "", whether that was its choice. An outcome is one of
 
         ["passed"]
-        ["passed", reason, is_programs]                        passed, but code of the program has decided
         ["e", error type, message]                             the test raised
         ["e", "AssertionError", "", text]                      this condition is false
         ["e", "AssertionError", "", operator, left, right]     this comparison is false; perhaps a tolerance
@@ -89,18 +92,20 @@ def run_driver(max_bytes: int) -> None:
             job += control.recv(size - len(job))
         fixed_world.restart()
         fixed_world.WORLD.restart_clock(clock_ns or None)
-        rows, may_go_on = _run(json.loads(job), max_bytes)
+        rows, may_go_on = _run(marshal.loads(job), max_bytes)
+        has_ended = objects.driver.is_gone
         objects.driver.clear()
         may_go_on = may_go_on and _size() < size_at_start + MAX_GROWTH
-        evidence = "".join(json.dumps(row) + "\n" for row in rows).encode()
-        control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on) + evidence)
+        evidence = json.dumps(rows).encode()
+        control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on, has_ended) + evidence)
 
 
-def _run(job: dict, max_bytes: int) -> tuple[list, bool]:
+def _run(job: tuple[str, list, list], max_bytes: int) -> tuple[list, bool]:
     """Run the tests of a job; return the evidence, and whether this process may run another job."""
+    setup, shared, tests = job
     rows: list[list] = []
     driver = objects.driver = Driver(max_bytes)
-    is_clean = all(is_plain for *_, is_plain in job["tests"])
+    is_clean = all(is_plain for *_, is_plain in tests)
     try:
         match driver.receive():
             case ["loaded", list(own), dict(functions)]:
@@ -109,19 +114,19 @@ def _run(job: dict, max_bytes: int) -> tuple[list, bool]:
                 return [["program", name[:MESSAGE_CHARS], text[:MESSAGE_CHARS]]], is_clean
             case _:
                 driver.leave(MALFORMED)
-        driver.begin(job["setup"], job["tests"], own, functions)
-        for number, (source, kind, *_) in enumerate(job["tests"]):
-            fixed_world.random.seed(source)  # the program knows the seed of its own `random`
+        driver.begin(setup, shared, tests, own, functions)
+        for source, kind, *_ in tests:
+            fixed_world.random.seed(hash(source))  # the program knows the seed of its own `random`
             start = time.perf_counter()
             outcome = driver.outcome(source, kind)
-            rows.append([number, time.perf_counter() - start, outcome])
-        exchange.send(["end"])
+            reasons = ", ".join(driver.reasons)[:MESSAGE_CHARS]
+            rows.append([time.perf_counter() - start, outcome, reasons, any(driver.reasons.values())])
     except BaseException:  # also what decoding and the program's answers raise outside of a test
         if not driver.is_gone:
             driver.error_at_end = MALFORMED
         if driver.error_at_end:
             rows = rows or [["loaded"]]
-            rows.append([len(rows) - 1, 0.0, ["e", *driver.error_at_end]])
+            rows.append([0.0, ["e", *driver.error_at_end], "", False])
     return rows, is_clean
 
 
@@ -164,6 +169,7 @@ class Driver(DriverEnd):
         super().__init__()
         self._max_bytes = max_bytes  # of the value of an expression
         self.reasons: dict[str, bool] = {}  # why the test is marked, and whether the program is the cause
+        self.lasting: dict[str, bool] = {}  # those that hold for all later tests: the program knows a value
         self._has_computed = False  # the program has got data of the test by arithmetic
         self._false: list[str] = []  # operator and sides, or the text, of the assert that failed last
 
@@ -175,11 +181,12 @@ class Driver(DriverEnd):
 
     # Tests.
 
-    def begin(self, setup: str, tests: list, own: list, functions: dict) -> None:
+    def begin(self, setup: str, shared: list, tests: list, own: list, functions: dict) -> None:
         """Prepare the names of the tests, and run the setup.
 
         Args:
             setup: The setup.
+            shared: Names that it defines for the program too.
             tests: The tests of the job.
             own: Names of builtins that the program has given to something else.
             functions: Encoded functions of the program by name.
@@ -205,18 +212,17 @@ class Driver(DriverEnd):
             self._setup_error = error
         if self.is_gone:
             raise ProgramGone
-        self.classes = {
-            name: value
-            for name, value in self.namespace.items()
-            if issubclass(type(value), type) and value.__module__ == MODULE and value.__name__ == name
-        }
+        for name in shared:
+            cls: Any = self.namespace.get(name)
+            if issubclass(type(cls), type) and cls.__module__ == MODULE and cls.__name__ == name:
+                self.classes[name] = cls
         if self.classes:
-            shared = set(map(str, self.request("classes", *self.classes)))
-            self.classes = {name: cls for name, cls in self.classes.items() if name in shared}
+            self.request("classes", *self.classes)
+        self.lasting |= self.reasons
 
     def outcome(self, source: str, kind: str) -> list:
         """Run a test and return its outcome."""
-        self.reasons, self._false, self._has_computed = {}, [], False
+        self.reasons, self._false = {**self.lasting}, []
         self.final: list | None = None
         self.expects_stop_iteration = "StopIteration" in source
         error: BaseException | None = None
@@ -224,6 +230,7 @@ class Driver(DriverEnd):
             if self._setup_error and kind != "in child":
                 raise self._setup_error
             if kind == "in child":
+                self.mark("an earlier test ran in the program's process", False, source)
                 self.request("run", source)
             elif kind == "value":
                 value = self.request("evaluate", source)
@@ -243,11 +250,9 @@ class Driver(DriverEnd):
         if self.final:
             return self.final
         if error is None:
-            is_programs = all(self.reasons.values())
-            reasons = ", ".join(self.reasons)[:MESSAGE_CHARS]
-            return ["passed", reasons, is_programs] if reasons else ["passed"]
+            return ["passed"]
         name = "StopIteration" if isinstance(error, ProgramStopIteration) else type(error).__name__
-        if isinstance(error, AssertionError) and not error.args and self._false:
+        if type(error) is AssertionError and not error.args and self._false:
             return ["e", name, "", *self._false]
         return ["e", str(name), text_of(error)]
 
@@ -257,9 +262,11 @@ class Driver(DriverEnd):
         self.sources[name] = source
         return _compiled(source, name, mode)
 
-    def mark(self, reason: str, is_programs: bool = True) -> None:
-        """Note that the program's process has decided something."""
-        self.reasons[reason] = is_programs
+    def mark(self, reason: str, is_programs: bool = True, *told: Any) -> None:
+        """Note that the program's process has decided something, and what it has got to know by that."""
+        self.reasons[reason] = is_programs or self.reasons.get(reason, False)
+        if any(not is_object(value) and data_types.may_be_expected(value) for value in told):
+            self.lasting[reason] = self.reasons[reason]
 
     # What the test's source calls: the plan has put these calls in.
 
@@ -283,10 +290,8 @@ class Driver(DriverEnd):
     def is_same(self, left: Any, right: Any) -> bool:
         """Return `left is right`. Which objects of the program are the same one, it says itself."""
         if is_object(left) and is_object(right):
-            is_named = facts(left).origin in NAMED or facts(right).origin in NAMED
-            self.mark(f"decided by the identity of {facts(left).name} of the program", not is_named)
-        is_immutable = type(left) is type(right) and type(left) in (tuple, frozenset, str, bytes, int, float)
-        if left is not right and is_immutable and left == right:
+            self.mark(f"decided by the identity of {facts(left).name} of the program", False)
+        if left is not right and _is_same(left, right):
             self.mark("decided by the identity of data of the program")
             return True
         return left is right
@@ -296,8 +301,8 @@ class Driver(DriverEnd):
         if not is_object(value):
             return type(value)
         found = self.request("type", value)
-        if not is_object(found) and found in data_types.ALWAYS_DATA:
-            self.leave(MALFORMED)
+        if not is_object(found) and found in data_types.CROSSING:
+            self.mark(f"decided by the class of {facts(value).name} of the program")
         return found
 
     def is_callable(self, value: Any, /) -> bool:
@@ -306,7 +311,8 @@ class Driver(DriverEnd):
 
     def note_name(self, value: Any, name: str) -> None:
         """Note that the test names a class of the program. A function has another name of its class."""
-        if is_object(value) and name[:1].isupper() and facts(value).name == name:
+        is_class = is_object(value) and name[:1].isupper() and facts(value).name == name
+        if is_class and facts(value).created == self.moment:  # not what the test has got by other means
             facts(value).origin = "class"
 
     def forget_names(self, names: list) -> None:
@@ -321,10 +327,12 @@ class Driver(DriverEnd):
     def operate(self, operation: str, value: Any, args: tuple, kwargs: dict) -> Any:
         """Do what a special method of an object would do."""
         found = facts(value)
-        is_own = found.origin != "" or operation in ("__getitem__", "__copy__", "__deepcopy__")
-        if found.has_data and operation != "__call__" and not (is_own and operation in found.own):
+        if operation == "__exit__":
+            return self._exit(value, found, args)
+        if found.has_data and operation != "__call__" and operation not in found.own:
             return self._with_data(operation, value, args)
-        if operation in ("__eq__", "__ne__") and args[0] is None:
+        is_equality = operation in ("__eq__", "__ne__") and not is_object(args[0])
+        if is_equality and (args[0] is None or found.own.isdisjoint(("__eq__", "__ne__"))):
             return NotImplemented
         if operation == "__contains__" and found.is_known:  # a generator, for example
             return any(item is args[0] or item == args[0] for item in value)
@@ -332,16 +340,16 @@ class Driver(DriverEnd):
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         elif operation in ARITHMETIC:
             return self._compute(operation, value, found, args)
+        elif operation == "__index__" and found.is_known:
+            raise TypeError(f"{found.name!r} object cannot be interpreted as an integer")
         elif operation in CONVERSIONS or (self._has_computed and operation in ("__bool__", "__len__")):
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         elif operation in ("__instancecheck__", "__subclasscheck__"):
             self.mark(f"decided by {operation} of {found.name} of the program", False)
-        elif operation in ("__getitem__", "__iter__", "__len__") and found.origin not in NAMED:
+        elif operation in ("__getitem__", "__iter__", "__len__", "__next__") and found.origin not in NAMED:
             return self._unnamed(operation, value, found, args)
         elif operation == "__call__":
             return self._call(value, found, args, kwargs)
-        elif operation == "__exit__":
-            return self._exit(value, found, args)
         return self.request(operation, value, *args, **kwargs)
 
     def _compute(self, operation: str, value: Any, found: Facts, args: tuple) -> Any:
@@ -360,56 +368,67 @@ class Driver(DriverEnd):
 
     def _unnamed(self, operation: str, value: Any, found: Facts, args: tuple) -> Any:
         """Do an operation of an object that a function returned, which may tell each time something else."""
+        key = operation, str(args)
         if operation == "__getitem__" and found.has_data:
             data = self.data(value)
-            if isinstance(data, (dict, collections.UserDict)) and args[0] in data:
-                return data[args[0]]
-        is_keyed = operation == "__getitem__" and not _is_index(*args)
-        if is_keyed or (operation != "__len__" and found.length is not None):
+            if not isinstance(data, (dict, collections.UserDict)) or args[0] in data:
+                with suppress(LookupError, TypeError):
+                    found.answers.setdefault(key, data[args[0]])
+        is_keyed = operation == "__getitem__" and not _is_index(*args) and key not in found.answers
+        differs = found.has_data and operation != "__getitem__"
+        if differs or is_keyed or (operation in ("__iter__", "__getitem__") and _LENGTH in found.answers):
             # A key may be what the test expects, and a loop over nothing asserts nothing.
+            self.mark(f"decided by {operation} of {found.name} of the program", True, *args)
+        try:
+            result = self.request(operation, value, *args)
+        except StopIteration:
+            found.answers["end"] = None
+            raise
+        if operation == "__next__":
+            is_same = "end" not in found.answers
+        else:
+            is_same = _is_same(found.answers.setdefault(key, result), result)
+        if not is_same:
             self.mark(f"decided by {operation} of {found.name} of the program")
-        result = self.request(operation, value, *args)
-        if operation == "__len__":
-            if found.length not in (None, result):
-                self.mark(f"decided by __len__ of {found.name} of the program")
-            found.length = result
         return result
 
     def _exit(self, value: Any, found: Facts, args: tuple) -> bool:
-        is_programs = found.origin != "" and id(args[1]) in self.numbers  # the program has raised it
         if not self.request("__exit__", value, *args[:2], None) or args[0] is None:
             return False
-        if not is_programs:
-            self.mark("decided by __exit__ of the program")
+        self.mark("decided by __exit__ of the program", found.origin not in NAMED)
         return not issubclass(args[0], AssertionError)  # a failed assert stays one
 
     def _call(self, value: Any, found: Facts, args: tuple, kwargs: dict) -> Any:
         method = found.origin.partition(".")[2]
         result = self.request("call", value, *args, **kwargs)
         decides = result is not None and (args or kwargs or type(result) is bool)
-        is_plain = method in _PLAIN_METHODS or (method and type(result) is bool)
+        says_no = type(result) is bool or (type(result) in (int, str, list, tuple, dict, set) and not result)
+        is_plain = method in _PLAIN_METHODS or (method and says_no)
         if found.origin == ".exception" or (is_plain and decides):
-            self.mark(f"decided by the method {found.name} of a value of the program")
+            what = f"decided by the method {found.name} of a value of the program"
+            self.mark(what, not found.is_member, *args, *kwargs.values())
         # An instance of a class that the test names; another function with a capital gives any object.
-        if is_object(result) and found.origin == "class" and facts(result).name == found.name:
+        # So does a class that the program has given as a value too: the test may have it from there.
+        is_named = found.origin == "class" and self.numbers.get(id(value)) not in self.repeated
+        if is_object(result) and is_named and facts(result).name == found.name:
             facts(result).origin = "named"
         return result
 
     def _refuse_or_mark(self, what: str, found: Facts, args: tuple) -> None:
         """Mark the test, unless an object that a function returned is compared with data."""
         sides = [found, *map(facts, filter(is_object, args))]
-        is_named = any(side.origin in NAMED for side in sides)
+        is_named = any(side.origin in NAMED or (side.is_member and len(sides) > 1) for side in sides)
         if len(sides) == 1 and not is_named:
             text = f"returned {found.name}, which is not a plain value"
             self.final = self.final or ["e", "NotPlainValue", text]
             raise NotPlainValue(text)
-        self.mark(f"decided by {what} of the program", not is_named)
+        self.mark(f"decided by {what} of the program", not is_named, *args)
 
     def _with_data(self, operation: str, value: Any, args: tuple) -> Any:
         """Do an operation of an object whose class derives from one of data, with the data."""
         data = self.data(value)
         others = [self.data(other) if is_object(other) and facts(other).has_data else other for other in args]
-        if operation in ("__str__", "__repr__", "__format__", "__enter__", "__exit__", "__next__"):
+        if operation in ("__str__", "__repr__", "__format__", "__enter__", "__next__"):
             return self.request(operation, value, *args)
         if operation == "__bool__":
             return bool(data)
@@ -450,21 +469,27 @@ class Driver(DriverEnd):
             if id(value) not in self.numbers:
                 raise AttributeError(name)
             result = self.request("getattr", value, name)
+            cls = value if isinstance(value, type) else type(value)
+            is_named = self.names.get(cls.__name__) is cls
             if is_object(result):
-                facts(result).origin = ".exception"
+                facts(result).origin, facts(result).is_member = ".exception", is_named
             elif callable(result):
-                self.mark("decided by a method of an exception of the program")
+                self.mark("decided by a method of an exception of the program", not is_named)
             return result
         found = facts(value)
         is_constant = found.has_data and found.moment < 0 and found.data is not NO_DATA
         if is_constant and found.origin not in NAMED and name not in found.own and hasattr(found.data, name):
             return getattr(found.data, name)
         result = self.request("getattr", value, name)
-        if is_object(result) and facts(result).created == self.moment:
-            if found.origin not in NAMED:
-                facts(result).origin = f".{name}"
-            elif found.origin == "named" and name[:1].isupper():
+        is_new = is_object(result) and facts(result).created == self.moment
+        if is_object(result) and found.origin in NAMED:
+            facts(result).is_member = True
+            if is_new and name[:1].isupper():
                 facts(result).origin = "class"
+        elif is_new or (
+            is_object(result) and facts(result).origin in ("", f".{name}") and not found.has_data
+        ):
+            facts(result).origin = f".{name}"
         elif callable(result) and found.origin not in NAMED:
             self.mark("decided by a method of a value of the program")  # `ascii`, say, in place of a method
         return result
@@ -474,8 +499,11 @@ class Driver(DriverEnd):
         found = facts(value)
         if found.has_data:
             return type(self.data(value))
-        self.mark(f"decided by the class of {found.name} of the program")
-        return data_types.TYPES.get(found.name) if found.is_known else objects.Object
+        cls = data_types.TYPES.get(found.name) if found.is_known else objects.Object
+        # No data are iterators.
+        is_programs = not (found.is_known and hasattr(cls, "__next__"))
+        self.mark(f"decided by the class of {found.name} of the program", is_programs)
+        return cls
 
 
 def _size() -> int:
@@ -505,6 +533,12 @@ def _sorted_text(value: object) -> str:
     if type(value) is tuple:
         return "(" + ", ".join(map(_sorted_text, value)) + (",)" if len(value) == 1 else ")")
     return repr(value)
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    """Return whether two answers are the same, as far as a test can see."""
+    is_immutable = type(left) is type(right) and type(left) in (tuple, frozenset, str, bytes, int, float)
+    return left is right or (is_immutable and left == right)
 
 
 def _is_index(key: Any) -> bool:

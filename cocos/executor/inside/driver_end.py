@@ -82,15 +82,14 @@ class DriverEnd(exchange.End):
         try:
             captured = self._changed_names()
             values = [self.encode(value) for value in (*args, *kwargs.values())]
-            message = [operation, values, list(kwargs), self.changes(), self.sweep(), captured]
-            exchange.send(message)
+            self.send([operation, values, list(kwargs), self.changes(), self.sweep(), captured])
         except OSError:
             self.leave()
         except (CannotCross, OverflowError, RecursionError, CodecError) as error:
             self.forget_from(first)
             outcome = ["undecided", str(error)[:MESSAGE_CHARS]]
             if not isinstance(error, CannotCross):  # data that the program may have made
-                outcome = ["e", "OutputLimit", "more data than one message takes"]
+                outcome = ["e", "OutputLimit", "more data than one message takes, or nested too deeply"]
             self.final = self.final or outcome
             raise CannotCross(outcome[-1]) from None
         answer = self.receive()
@@ -178,10 +177,8 @@ class DriverEnd(exchange.End):
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         values = {name: self.namespace[name] for name in used & self.namespace.keys()}
         values |= {name: cells[name].cell_contents for name in used & cells.keys()}
-        constants = (inner.value for inner in ast.walk(node) if isinstance(inner, ast.Constant))
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-        if any(map(_may_be_expected, (*constants, *values.values(), *defaults))):
-            self.mark("the program gets a value with a function of the test", False)
+        self._tell(*values.values(), *defaults, *filter(data_types.holds_expected, ast.walk(node)))
         node = _Plain().visit(node)
         node.args.defaults = [ast.Constant(None)] * len(node.args.defaults)
         node.args.kw_defaults = [default and ast.Constant(None) for default in node.args.kw_defaults]
@@ -195,7 +192,12 @@ class DriverEnd(exchange.End):
             *map(self.encode, values.values()),
         ]
 
-    def mark(self, reason: str, is_programs: bool = True) -> None:
+    def _tell(self, *values: Any) -> None:
+        """Mark this test and all later ones, if the program gets one of these that a test may expect."""
+        if any(not is_object(value) and data_types.may_be_expected(value) for value in values):
+            self.mark("the program gets a value with a function of the test", False, *values)
+
+    def mark(self, reason: str, is_programs: bool = True, *told: Any) -> None:
         """Note that the program's process has decided something."""
         raise NotImplementedError
 
@@ -203,43 +205,38 @@ class DriverEnd(exchange.End):
         """Look these names of the program up again."""
         raise NotImplementedError
 
+    def forget_from(self, first: int) -> None:
+        super().forget_from(first)
+        self._captured = {number: known for number, known in self._captured.items() if number < first}
+
     def _changed_names(self) -> list:
         """Return the names in functions that the program has got which stand for another value now."""
         changed = []
-        for number, (cells, values) in self._captured.items():
+        for number, (cells, values) in list(self._captured.items()):
             for name, value in values.items():
                 try:
                     now = cells[name].cell_contents if name in cells else self.namespace.get(name)
                 except ValueError:  # it is empty
                     continue
                 if now is not value:
-                    if not callable(now) and (not data_types.is_data(now) or now):
-                        self.mark("the program gets a value with a function of the test", False)
+                    self._tell(now)
                     values[name] = now
-                    with suppress(CannotCross):  # then the function keeps the value that it has
-                        changed.append([number, name, self.encode(now)])
+                    changed.append([number, name, self.encode(now)])
         return changed
 
     def decode_foreign(self, node: list) -> Any:
         match node:
-            case [
-                "object",
-                number,
-                str(name),
-                bool(known),
-                int() | None as hash_value,
-                list(own),
-                bool(has_data),
-                data,
-            ]:
+            case ["object", number, str(name), bool(known), int() | None as key, list(own), bool(has), data]:
                 own_names = frozenset(name for name in own if type(name) is str)
                 data = NO_DATA if data is None else self.decode(data)
                 if data is not NO_DATA:
                     if type(data) not in _CONSTANT:
                         raise CodecError("data that could change")
-                    hash_value = hash(data)
-                value: Any = objects.new(Facts(name[:80], known, hash_value, own_names, has_data, data))
-                objects.facts(value).created = self.moment
+                    try:
+                        key = hash(data)
+                    except TypeError:  # a named tuple with a list
+                        key = None
+                value: Any = objects.new(Facts(name[:80], known, key, own_names, has, data, self.moment))
                 self.add(number, value)
                 return value
             case ["error class", number, list(described)]:
@@ -285,7 +282,9 @@ class DriverEnd(exchange.End):
         module, name, *bases = described
         if module == "setup":
             return self.classes[name]
-        if module.split(".")[0] in exchange.SHARED_MODULES and module in sys.modules:
+        package = module.split(".")[0]
+        # With an exception of `unittest` a program would end a test without a failure.
+        if package in exchange.SHARED_MODULES and package != "unittest" and module in sys.modules:
             found = vars(sys.modules[module]).get(name)
             if isinstance(found, type) and issubclass(found, BaseException):
                 return found
@@ -308,7 +307,9 @@ def _definition(code: types.CodeType, source: str) -> Any:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             name = getattr(node, "name", "<lambda>")
-            start, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+            # The code of a lambda whose body is another one is that body, and no part of the inner one's.
+            part: Any = node.body if isinstance(node, ast.Lambda) else node
+            start, end = (part.lineno, part.col_offset), (part.end_lineno, part.end_col_offset)
             is_around = name == code.co_name and places and start <= min(places) and max(places) <= end
             if is_around and (found is None or start >= (found.lineno, found.col_offset)):
                 found = node
@@ -334,15 +335,6 @@ def _names_in(code: types.CodeType) -> set[str]:
     """Return the names that a function and those inside of it take from elsewhere."""
     inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
     return {*code.co_names, *code.co_freevars}.union(*map(_names_in, inner))
-
-
-def _may_be_expected(value: Any) -> bool:
-    """Return whether a program that knew this value could answer with it: no small number, no short text."""
-    if isinstance(value, (bool, int)):
-        return abs(value) > 1000
-    if isinstance(value, (str, bytes)):
-        return len(value) > 3
-    return isinstance(value, (float, complex)) or bool(data_types.tag_of(value) and value)
 
 
 def _attributes(node: ast.AST) -> set[str]:

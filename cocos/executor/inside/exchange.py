@@ -59,6 +59,9 @@ class End:
         self.numbers: dict[int, int] = {}  # by id
         self.classes: dict[str, type] = {}  # of the setup, by their names
         self.contents: dict[int, tuple[str, tuple]] = {}  # of containers, as the other process knows them
+        self._unfilled: list[tuple[int, str, list]] = []  # containers of the message that is decoded
+        self.repeated: set[int] = set()  # what the other process has sent again
+        self._changed: dict[int, tuple[str, tuple]] = {}  # contents that the next message tells
         self.next_number, self._parity = first_number, first_number % 2
         self._swept_size = 0
 
@@ -97,8 +100,9 @@ class End:
         name = str(cls.__name__)
         if cls is value:
             return ["class", name]
-        if type(getattr(cls, "__members__", None)) is MappingProxyType:
-            return ["member", name, value.name]
+        if type(members := getattr(cls, "__members__", None)) is MappingProxyType:
+            # A combination of flags is none.
+            return ["member", name, value.name] if value.name in members else self.encode_foreign(value)
         if issubclass(cls, tuple):
             return ["named tuple", name, *self._encode_all(tuple(tuple.__iter__(value)))]
         if not hasattr(value, "__dict__") or data_types.data_base(cls):
@@ -157,6 +161,7 @@ class End:
             return node
         tag, *parts = node
         if tag == "@":
+            self.repeated.add(parts[0])
             return self.objects[parts[0]]
         if tag in data_types.IMMUTABLE:
             return data_types.build(tag, self.decode_all(parts))
@@ -210,27 +215,34 @@ class End:
         self.numbers[id(value)] = number
 
     def _fill(self, number: int, tag: str, parts: list) -> None:
-        value = self.objects[number]
-        data_types.fill(tag, value, self.decode_all(parts))
-        self.contents[number] = tag, data_types.content(tag, value)
+        self._unfilled.append((number, tag, self.decode_all(parts)))
 
     def changes(self) -> list:
         """Return number and content of each container that has changed since the other process saw it."""
-        found = []
+        self._changed = {}
         for number, (tag, known) in self.contents.items():
             content = data_types.content(tag, self.objects[number])
             is_same = len(content) == len(known) and all(map(is_, content, known))
             # The bytes of an array are another object each time.
             if not is_same and (tag != "N" or content != known):
-                found.append((number, tag, content))
-        for number, tag, content in found:
-            self.contents[number] = tag, content
-        return [[number, *self._encode_all(content)] for number, _, content in found]
+                self._changed[number] = tag, content
+        return [[number, *self._encode_all(content)] for number, (_, content) in self._changed.items()]
+
+    def send(self, message: list, max_bytes: int = MAX_BYTES) -> None:
+        """Send a message with the changes; only then the other process knows them."""
+        send(message, max_bytes)
+        for number in self._changed.keys() & self.contents.keys():  # not what a sweep has dropped
+            self.contents[number] = self._changed[number]
 
     def apply(self, changes: list) -> None:
-        """Change the containers that have changed in the other process."""
+        """Fill the containers that are new, and change those that have changed in the other process."""
         for number, *parts in changes:
             self._fill(number, self.contents[number][0], parts)
+        unfilled, self._unfilled = self._unfilled, []
+        # What hashes its elements comes last: their classes may hash what they hold.
+        for number, tag, items in sorted(unfilled, key=lambda entry: entry[1] in data_types.HASHING):
+            data_types.fill(tag, self.objects[number], items)
+            self.contents[number] = tag, data_types.content(tag, self.objects[number])
 
     def sweep(self) -> list[int]:
         """Remove the objects that only the table refers to, and return their numbers."""

@@ -4,6 +4,7 @@ Whatever a test does with one is asked of the program's process, by the driver (
 exceptions have a stand-in with the same bases, because `except` needs a class.
 """
 
+from dataclasses import dataclass, field
 from typing import Any
 
 COMPARISONS = frozenset(["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"])
@@ -20,6 +21,7 @@ NO_DATA: Any = object()
 driver: Any = None  # the driver's end of the conversation, which all objects ask
 
 
+@dataclass(slots=True, eq=False)
 class Facts:
     """What the driver knows about an object of the program.
 
@@ -27,39 +29,31 @@ class Facts:
         name: Name of its class.
         is_known: The class is one that the driver has under this name (`data_types.TYPES`).
         hash: Its hash, or None.
-        own: Methods that its class defines in place of those of the class of data from which it derives.
+        own: Methods that its class defines in place of those of the class of data from which it derives;
+            of another class, `__eq__` if it has one.
         data: Its data, if its class derives from one whose instances cannot change; else NO_DATA.
         has_data: Its class derives from one of data.
-        length: Its length as it was told last, or None.
+        answers: Its length, items and iterator, as they were told first; "end" if it had no next element.
         created: Number of requests when the driver got to know it.
         moment: Number of requests when `data` was asked for.
         origin: "class" for a name with a capital that the test reads, "named" for what such a call gives,
             ".x" for an attribute x of an object that a function returned, ".exception" for one of
             an exception, otherwise "".
+        is_member: The test has got it from what has a name.
 
     """
 
-    __slots__ = (
-        "created",
-        "data",
-        "has_data",
-        "hash",
-        "is_known",
-        "length",
-        "moment",
-        "name",
-        "origin",
-        "own",
-    )
-
-    def __init__(
-        self, name: str, is_known: bool, hash: int | None, own: frozenset, has_data: bool, data: Any
-    ) -> None:
-        self.name, self.is_known, self.hash, self.own = name, is_known, hash, own
-        self.has_data, self.data = has_data, data
-        self.length: Any = None
-        self.created = -1
-        self.moment, self.origin = -1, ""
+    name: str
+    is_known: bool
+    hash: int | None
+    own: frozenset
+    has_data: bool
+    data: Any
+    created: int
+    answers: dict = field(default_factory=dict)
+    is_member: bool = False
+    moment: int = -1
+    origin: str = ""
 
 
 class Object:
@@ -131,7 +125,7 @@ class ErrorClass(type):
         return driver.request("call", cls, *args, **kwargs)
 
     def __getattr__(cls, name):
-        return driver.request("getattr", cls, name)
+        return driver.get_attribute(cls, name)
 
 
 def stand_in(name: str, bases: tuple[type, ...]) -> Any:

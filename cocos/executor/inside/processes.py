@@ -10,6 +10,7 @@ import time
 from _signal import SIGCHLD, SIGKILL
 
 ABANDONED = "the trusted process has ended"  # so nobody waits for the answer
+CPUCLOCK_SCHED = 2  # the clock of a process's processor time; see clock_getcpuclockid(3)
 MAX_ROUNDS = 1000  # of killing what a program's processes have started meanwhile
 
 
@@ -52,44 +53,49 @@ class Program:
     """The process of a program.
 
     Attributes:
-        status: Its wait status; None while it is running.
+        is_reaped: It has ended, and `status` is its wait status.
         cpu_s: Processor seconds that it took.
-        peak_mb: Its largest resident size in MiB.
+        peak_mb: Its largest resident size in MiB, if it is known.
         waited_s: Seconds that it was ready to run without a processor, if it was killed at the deadline.
 
     """
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self.status: int | None = None
+        self.is_reaped, self.status = False, int(SIGKILL)
         self.cpu_s = self.peak_mb = self.waited_s = 0.0
 
-    def reap(self) -> None:
+    def reap(self, options: int = os.WNOHANG) -> None:
         """Note its end, if it has ended."""
-        pid, status, usage = os.wait4(self.pid, os.WNOHANG)
+        pid, status, usage = os.wait4(self.pid, options)
         if pid:
-            self._note(status, usage)
+            self.is_reaped, self.status, self.peak_mb = True, status, usage.ru_maxrss / 1024
+            self.cpu_s = usage.ru_utime + usage.ru_stime
 
-    def kill(self, driver: int) -> bool:
-        """Kill and reap it and what it has left; return False if that needed the driver's end."""
+    def stop(self, may_have_ended: bool) -> None:
+        """Kill it. Wait for its status only if it may have ended before: the kernel takes its time."""
+        if not self.is_reaped:
+            os.kill(self.pid, SIGKILL)
+            self.cpu_s = time.clock_gettime(~self.pid << 3 | CPUCLOCK_SCHED)
+            if may_have_ended:
+                self.reap(0)
+
+    def kill(self, driver: int) -> None:
+        """Kill and reap it and what it has left; the driver too if there is no other way."""
+        if not self.is_reaped:
+            os.kill(self.pid, SIGKILL)
+            self.reap(0)
         for _ in range(MAX_ROUNDS):
             others = [pid for pid in children() if pid != driver]
             if not others:
-                return True
+                return
             for pid in others:
                 os.kill(pid, SIGKILL)
             # A killed process's own children become ours only after its death.
             for pid in others:
-                _, status, usage = os.wait4(pid, 0)
-                if pid == self.pid:
-                    self._note(status, usage)
+                os.waitpid(pid, 0)
         if os.getpid() == 1:
             os.kill(-1, SIGKILL)  # every process of this PID namespace except ourselves
-        return False
-
-    def _note(self, status: int, usage) -> None:
-        self.status, self.peak_mb = status, usage.ru_maxrss / 1024
-        self.cpu_s = usage.ru_utime + usage.ru_stime
 
 
 def await_end(program: Program, driver: int, control: int, deadline: float, watch: Watch) -> tuple[str, bool]:
@@ -111,9 +117,9 @@ def await_end(program: Program, driver: int, control: int, deadline: float, watc
             deadline, is_late = time.monotonic() + 2.0, True
             continue
         event = watch.wait(left_s, control)
-        if not event and program.status is None:
+        if not event and not program.is_reaped:
             program.reap()
-            if program.status is not None:
+            if program.is_reaped:
                 program.kill(driver)  # its orphans, which could answer the driver
     return event, is_late
 
@@ -129,5 +135,8 @@ def run_delay_s(process: int) -> float:
 
 def children() -> list[int]:
     """Return the process ids of our children, ended ones included until they are reaped."""
-    with open(f"/proc/self/task/{os.getpid()}/children") as file:
-        return [int(pid) for pid in file.read().split()]
+    fd = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY)
+    try:
+        return [int(pid) for pid in os.read(fd, 1 << 16).split()]
+    finally:
+        os.close(fd)

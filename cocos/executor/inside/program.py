@@ -157,7 +157,7 @@ class ProgramEnd(exchange.End):
     def _send(self, kind: str, value: Any) -> None:
         node = self.encode(value) if kind == "v" else self.encode_error(value)
         rebound = [name for name, told in self._told.items() if _NAMESPACE.get(name) is not told]
-        exchange.send([kind, node, self.changes(), rebound], self._max_bytes)
+        self.send([kind, node, self.changes(), rebound], self._max_bytes)
 
     def _perform(self, operation: str, values: list, keywords: dict) -> Any:
         match operation:
@@ -180,9 +180,8 @@ class ProgramEnd(exchange.End):
             case "evaluate":
                 return _evaluate(_compile(values[0], "<test>", "eval", 0, True), _NAMESPACE)
             case "classes":
-                found = {name: _NAMESPACE.get(name) for name in values}
-                self.classes = {name: cls for name, cls in found.items() if isinstance(cls, type)}
-                return list(self.classes)
+                self.classes = {name: _NAMESPACE[name] for name in values}
+                return None
         return _FUNCTIONS[operation](*values, **keywords)
 
     def encode_foreign(self, value: Any) -> Any:
@@ -190,9 +189,9 @@ class ProgramEnd(exchange.End):
         number = self.register(value)
         if issubclass(cls, type) and issubclass(value, BaseException):
             return ["error class", number, self.encode_error_class(value)]
-        own: list[str] = []
         data = None
         base = None if issubclass(cls, type) else data_types.data_base(cls)
+        own = [name for name in ("__eq__", "__ne__") if getattr(cls, name) is not getattr(object, name)]
         if base is not None:
             below = cls.__mro__[: cls.__mro__.index(base)]
             own = sorted((OPERATIONS | set(dir(base))).intersection(*[set().union(*map(vars, below))]))
@@ -254,28 +253,24 @@ def _operator(name: str) -> Any:
 _FUNCTIONS: dict[str, Any] = {
     **{name: _operator(name) for name in ARITHMETIC if name != "__idivmod__"},
     **{
-        f"__{name}__": vars(operator)[name]
-        for name in ["eq", "ne", "lt", "le", "gt", "ge", "contains", "getitem", "setitem", "delitem"]
+        f"__{name}__": vars(module)[name]
+        for module, names in (
+            (operator, "eq ne lt le gt ge contains getitem setitem delitem index neg pos invert"),
+            (builtins, "bool int float complex abs round len iter next reversed str repr format dir"),
+            (math, "trunc floor ceil"),
+        )
+        for name in names.split()
     },
     **{
-        f"__{name}__": vars(builtins)[name]
-        for name in ["bool", "int", "float", "complex", "abs", "round", "len", "iter", "next"]
+        name: vars(builtins)[name]
+        for name in ("getattr", "setattr", "delattr", "callable", "hasattr", "type")
     },
-    **{f"__{name}__": vars(builtins)[name] for name in ["reversed", "str", "repr", "format", "dir"]},
-    **{f"__{name}__": vars(math)[name] for name in ("trunc", "floor", "ceil")},
-    **{f"__{name}__": vars(operator)[name] for name in ("index", "neg", "pos", "invert")},
     "__enter__": lambda value: value.__enter__(),
     "__exit__": lambda value, *error: value.__exit__(*error),
     "__copy__": copy.copy,
     "__deepcopy__": lambda value, memo=None: copy.deepcopy(value),
     "__instancecheck__": lambda cls, value: isinstance(value, cls),
     "__subclasscheck__": lambda cls, value: issubclass(value, cls),
-    "getattr": getattr,
-    "setattr": setattr,
-    "delattr": delattr,
-    "type": lambda value: type(value),
-    "callable": callable,
-    "hasattr": hasattr,
 }
 
 

@@ -3,8 +3,8 @@
 The trusted process imports this module as `cocos.executor.inside.wire_format`, and the program inside a
 sandbox as `wire_format`. It needs the standard library only, because a sandbox has nothing else.
 
-    stdin of the zygote    JobHeader, the driver's part (JSON), the program's part (marshal)
-    stdout of the zygote   READY; then per job AnswerHeader and the driver's evidence (JSON lines)
+    stdin of the zygote    JobHeader, the driver's part, the program's part (both marshal)
+    stdout of the zygote   READY; then per job AnswerHeader and the driver's evidence (JSON)
 
 `driver.py` and `program.py` describe the parts. Numbers are in network byte order.
 """
@@ -32,7 +32,9 @@ FIRST_OWN_FD = 5  # this and all higher descriptors belong to the zygote; childr
 
 JOB_HEADER = struct.Struct("!IId?IIIIII")  # the fields of JobHeader
 DRIVER_HEADER = struct.Struct("!IQ")  # size of the driver's part; when its clock starts, or 0
-EVIDENCE_HEADER = struct.Struct("!I?")  # size of the driver's evidence; whether it may run another job
+PROGRAM_HEADER = struct.Struct("!IQ")  # the same of the program's part
+# Size of the driver's evidence, whether it may run another job, and whether the program may have ended.
+EVIDENCE_HEADER = struct.Struct("!I??")
 ANSWER_HEADER = struct.Struct("!ciddddI")  # the fields of AnswerHeader
 
 # Only the trusted process uses the named tuples below. The zygote uses positions: named tuples touch more of
@@ -84,11 +86,11 @@ class AnswerHeader(NamedTuple):
     Attributes:
         end: How the job ended: EXITED, TIMED_OUT or NEVER_STARTED; or SPENT, then with zeros.
         wait_status: Wait status of the program's process, as `os.wait4` returns it.
-        wall_s: Seconds from the arrival of the job to the end of its last process.
-        cpu_s: Processor seconds of the program's process and the children it waited for.
+        wall_s: Seconds from the arrival of the job to the evidence.
+        cpu_s: Processor seconds of the program's process.
         waited_s: At a timeout, seconds that the program was ready to run but had no processor, while other
             processes had it. 0 in all other cases, and where the kernel does not say.
-        peak_mb: Largest resident size of the program's process, MiB.
+        peak_mb: Largest resident size of the program's process, MiB; 0 if the process outlived its tests.
         evidence_size: Bytes of evidence.
 
     """

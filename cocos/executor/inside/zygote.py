@@ -15,22 +15,8 @@ from contextlib import suppress
 
 import fixed_world
 import scratch
+import wire_format as wire
 from processes import ABANDONED, Program, Watch, await_end
-from wire_format import (
-    ANSWER_HEADER,
-    CONTROL_FD,
-    DRIVER_HEADER,
-    EVIDENCE_HEADER,
-    EXITED,
-    FIRST_OWN_FD,
-    JOB_HEADER,
-    NEVER_STARTED,
-    OUTPUT_KB,
-    PEER_FD,
-    READY,
-    SPENT,
-    TIMED_OUT,
-)
 
 CHILD_FAILED = 99
 ALL_FDS = 1 << 16
@@ -45,9 +31,10 @@ class Zygote:
         self.started, self.started_w = map(_move_up, os.pipe())
         os.set_blocking(self.started, False)
         self.watch = Watch(self.jobs, *map(_move_up, os.pipe()))
-        self.driver = 0
-        self.control: _socket.socket  # to the driver, if there is one
-        self.driver_limits: list[int] = []
+        self.driver = self.next_program = 0  # process ids of the children that wait for a job
+        self.control: _socket.socket  # to the driver
+        self.driver_end: _socket.socket  # the driver's end of the next program's socket
+        self.limits: list[int] = []  # of these two
         # Python has a handler for SIGINT, and a signal with a handler reaches even PID 1. Children unblock
         # it.
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGINT])
@@ -57,7 +44,7 @@ class Zygote:
             _signal.signal(number, _signal.SIG_DFL)
         # Occupy every low number, so that no descriptor of ours gets one.
         devnull = _move_up(os.open(os.devnull, os.O_RDWR))
-        for fd in (0, 1, 2, PEER_FD, CONTROL_FD):
+        for fd in (0, 1, 2, wire.PEER_FD, wire.CONTROL_FD):
             os.dup2(devnull, fd)
 
     def serve(self, run_program, run_driver) -> None:
@@ -71,11 +58,13 @@ class Zygote:
         """
         folder = self.confinement.scratch
         try:
-            write_all(self.answers, READY)
+            write_all(self.answers, wire.READY)
             while self.run_job(run_program, run_driver):
                 if not scratch.empty(folder):
-                    write_all(self.answers, ANSWER_HEADER.pack(SPENT, 0, 0.0, 0.0, 0.0, 0.0, 0))
+                    write_all(self.answers, wire.ANSWER_HEADER.pack(wire.SPENT, 0, 0.0, 0.0, 0.0, 0.0, 0))
                     return
+                # While the trusted process prepares the next job, which will have the same limits.
+                self.start_children(run_program, run_driver)
         except BrokenPipeError:  # the trusted process has ended while a program ran
             pass
         except BaseException:
@@ -88,59 +77,63 @@ class Zygote:
 
     def run_job(self, run_program, run_driver) -> bool:
         """Run one job and send the answer. Return False if the job pipe is closed."""
-        header = read_exactly(self.jobs, JOB_HEADER.size)
-        if len(header) < JOB_HEADER.size:
+        header = read_exactly(self.jobs, wire.JOB_HEADER.size)
+        if len(header) < wire.JOB_HEADER.size:
             return False
-        driver_size, program_size, wall_limit_s, shares_clock, *limits = JOB_HEADER.unpack(header)
+        driver_size, program_size, wall_limit_s, shares_clock, *limits = wire.JOB_HEADER.unpack(header)
         start = time.monotonic()
         clock_ns = time.monotonic_ns() if shares_clock else 0
         # At some levels a program can send signals to the driver, and may have stopped or killed it.
-        if self.driver and (limits != self.driver_limits or has_ended(self.driver)):
+        if self.driver and (limits != self.limits or has_ended(self.driver)):
             self.end_driver()
-        elif self.driver:
+        if self.next_program and (limits != self.limits or has_ended(self.next_program)):
+            self.end_program()
+        self.limits = limits
+        if self.driver:
             os.kill(self.driver, _signal.SIGCONT)
-        if not self.driver:
-            self.start_driver(run_driver, limits)
-        driver_end, program_end = map(_move_up_socket, _socket.socketpair())
+        self.start_children(run_program, run_driver)
+        program, self.next_program = Program(self.next_program), 0
         control = self.control.fileno()
-        rights = driver_end.to_bytes(4, sys.byteorder)
+        rights = self.driver_end.fileno().to_bytes(4, sys.byteorder)
         self.control.sendmsg(
-            [DRIVER_HEADER.pack(driver_size, clock_ns)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)]
+            [wire.DRIVER_HEADER.pack(driver_size, clock_ns)],
+            [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)],
         )
-        os.close(driver_end)
         move(self.jobs, control, driver_size)
-        fixed_world.WORLD.restart_clock(clock_ns or None)
-        pid = self.fork(program_end, limits, run_program, program_size)
-        os.close(program_end)
-        program = Program(pid)
+        with suppress(BrokenPipeError):  # it could not be confined
+            self.driver_end.send(wire.PROGRAM_HEADER.pack(program_size, clock_ns))
+        self.driver_end.close()
         event, is_late = await_end(program, self.driver, control, start + wall_limit_s, self.watch)
         if event == ABANDONED:
             return False
-        is_intact = program.kill(self.driver)
-        header = read_exactly(control, EVIDENCE_HEADER.size) if event and is_intact else b""
-        if len(header) < EVIDENCE_HEADER.size:
+        header = read_exactly(control, wire.EVIDENCE_HEADER.size) if event else b""
+        if len(header) < wire.EVIDENCE_HEADER.size:
             if not is_late:
                 raise RuntimeError("the driver has ended")  # the program, or the one before it, has killed it
-            header = EVIDENCE_HEADER.pack(0, False)
-        size, may_go_on = EVIDENCE_HEADER.unpack(header)
+            header = wire.EVIDENCE_HEADER.pack(0, False, True)
+        size, may_go_on, may_have_ended = wire.EVIDENCE_HEADER.unpack(header)
+        program.stop(may_have_ended)
         # A child that was reading a large job at the deadline has met the limit.
         has_started = self.count_started() > 0 or is_late
-        end = (TIMED_OUT if is_late else EXITED) if has_started else NEVER_STARTED
+        end = (wire.TIMED_OUT if is_late else wire.EXITED) if has_started else wire.NEVER_STARTED
         wall_s = time.monotonic() - start
         usage = program.cpu_s, program.waited_s, program.peak_mb
-        write_all(self.answers, ANSWER_HEADER.pack(end, program.status, wall_s, *usage, size))
+        write_all(self.answers, wire.ANSWER_HEADER.pack(end, program.status, wall_s, *usage, size))
         move(control, self.answers, size)
+        program.kill(self.driver)
         if not may_go_on:
             self.end_driver()
         return True
 
-    def start_driver(self, run_driver, limits: list[int]) -> None:
-        """Fork a driver."""
-        ours, theirs = map(_move_up_socket, _socket.socketpair())
-        self.driver = self.fork(theirs, limits, run_driver, is_driver=True)
-        os.close(theirs)
-        self.control, self.driver_limits = _socket.socket(fileno=ours), limits
-        self.watch.poll.register(ours, 1)  # POLLIN
+    def start_children(self, run_program, run_driver) -> None:
+        """Fork a driver, and the process of a program, if there is none that waits for a job."""
+        if not self.driver:
+            self.control, theirs = _socket.socketpair()
+            self.driver = self.fork(theirs, run_driver, is_driver=True)
+            self.watch.poll.register(self.control, 1)  # POLLIN
+        if not self.next_program:
+            self.driver_end, theirs = _socket.socketpair()
+            self.next_program = self.fork(theirs, run_program)
 
     def end_driver(self) -> None:
         """Kill the driver and reap it."""
@@ -150,29 +143,36 @@ class Zygote:
         self.control.close()
         self.driver = 0
 
-    def fork(self, socket: int, limits: list[int], run, size: int = 0, is_driver: bool = False) -> int:
-        """Fork a child that reads its part of the job, confines itself and runs it.
+    def end_program(self) -> None:
+        """Kill this process and reap it."""
+        os.kill(self.next_program, _signal.SIGKILL)
+        os.waitpid(self.next_program, 0)
+        self.driver_end.close()
+        self.count_started()
+        self.next_program = 0
+
+    def fork(self, socket: _socket.socket, run, is_driver: bool = False) -> int:
+        """Fork a child that confines itself, reads its part of a job and runs it.
 
         Args:
-            socket: Descriptor of its end of its socket.
-            limits: The values of `wire_format.ChildLimits`.
+            socket: Its end of its socket.
             run: The function that runs the job and ends the process.
-            size: Bytes of the job to read.
             is_driver: The child is the driver.
 
         """
-        self.confinement.prepare(limits)
+        self.confinement.prepare(self.limits)
         self.confinement.before_fork()
         child = os.fork()
         if child:
             self.confinement.after_fork()
+            socket.close()
             return child
+        job: tuple = ()
         try:
             os.setsid()  # a signal to the process group must not reach the zygote
-            job = read_exactly(self.jobs, size)
-            os.dup2(socket, CONTROL_FD if is_driver else PEER_FD)
+            os.dup2(socket.fileno(), wire.CONTROL_FD if is_driver else wire.PEER_FD)
             devnull = os.open(os.devnull, os.O_RDWR)  # not the zygote's, whose flags a child could change
-            for fd in (0, 1, 2, PEER_FD if is_driver else CONTROL_FD):
+            for fd in (0, 1, 2, wire.PEER_FD if is_driver else wire.CONTROL_FD):
                 os.dup2(devnull, fd)
             self.confinement.enter(is_driver)
             _signal.set_wakeup_fd(-1)
@@ -180,17 +180,18 @@ class Zygote:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
             if not is_driver:
                 os.write(self.started_w, b".")
+                size, clock_ns = wire.PROGRAM_HEADER.unpack(os.read(wire.PEER_FD, wire.PROGRAM_HEADER.size))
+                fixed_world.WORLD.restart_clock(clock_ns or None)
+                job = (read_exactly(self.jobs, size),)
             # Among others the job pipe and the answer pipe. Not earlier, because `enter` needs the descriptor
             # of the Landlock ruleset.
-            os.closerange(FIRST_OWN_FD, ALL_FDS)
+            os.closerange(wire.FIRST_OWN_FD, ALL_FDS)
         except BaseException:
             os.dup2(self.errors, 2)
             sys.excepthook(*sys.exc_info())
             os._exit(CHILD_FAILED)
         try:
-            if is_driver:
-                run(limits[OUTPUT_KB] << 10)
-            run(job, limits[OUTPUT_KB] << 10)
+            run(*job, self.limits[wire.OUTPUT_KB] << 10)
         finally:
             os._exit(CHILD_FAILED)  # whatever happened, a child never returns to the zygote's loop
 
@@ -234,10 +235,6 @@ def write_all(fd: int, data: bytes) -> None:
 
 def _move_up(fd: int) -> int:
     """Move a descriptor above the numbers that children use, so that no `dup2` overwrites it."""
-    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD + 16)
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, wire.FIRST_OWN_FD + 16)
     os.close(fd)
     return moved
-
-
-def _move_up_socket(socket: _socket.socket) -> int:
-    return _move_up(socket.detach())

@@ -7,10 +7,10 @@ import json
 import signal
 from dataclasses import replace
 from os import WIFSIGNALED, WTERMSIG
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cocos.executor.inside.wire_format import TIMED_OUT, AnswerHeader
-from cocos.executor.judging.plans import Plan
+from cocos.executor.judging.plans import Plan, Setups
 from cocos.executor.limits import Limits
 from cocos.executor.verdicts import ExecutionResult, Status, Verdict, comparison_text
 
@@ -38,57 +38,58 @@ class Reading(NamedTuple):
     undecided: dict[int, str]
 
 
-def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolation: str) -> Reading:
+def read_result(
+    plans: tuple[Plan, ...], setups: Setups, answer: Answer, limits: Limits, isolation: str
+) -> Reading:
     """Return the result of one program, with one verdict per test.
 
     Args:
         plans: The plan of each test, in the order of the job.
+        setups: The setup as the job had it.
         answer: The zygote's answer.
         limits: Limits that the program ran under.
         isolation: Name of the isolation level, for the result.
 
     """
-    cause = _cause_of_end(answer.header, limits)
     spent = answer.header.wall_s, answer.header.cpu_s
-    first, *rows = [json.loads(line) for line in answer.evidence.decode().splitlines()] or [["nothing"]]
+    first, *rows = json.loads(answer.evidence or "[]") or [["nothing"]]
     if first != ["loaded"]:
-        if first[0] == "program":
-            cause = error_verdict(first[1:], 0.0)
+        is_programs = first[0] == "program"
+        cause = error_verdict(first[1:], 0.0) if is_programs else _cause_of_end(answer.header, limits)
         failed = ((cause,) * len(plans), None, isolation, spent[0], cause.error_type, cause.message)
         return Reading(ExecutionResult(*failed, spent[1]), {})
-    verdicts = []
+    verdicts: list[Verdict] = []
     undecided: dict[int, str] = {}
-    for plan, (number, duration_s, outcome) in zip(plans, rows, strict=False):
-        verdicts.append(_verdict(plan, duration_s, outcome))
+    bound: frozenset[str] = frozenset()  # by marked tests
+    for plan, (duration_s, outcome, reason, is_programs) in zip(plans, rows, strict=False):
         if outcome[0] == "undecided":
-            undecided[number] = shown(outcome[1])
+            undecided[len(verdicts)] = shown(outcome[1])
+        if plan.kind == "in child":
+            reason, is_programs = plan.reason, plan.is_programs_choice or is_programs
+        elif setups.leaked:
+            reason = f"the program gets {min(setups.leaked)} of the setup"
+            is_programs = is_programs or setups.is_programs
+        elif not reason and (names := plan.reads & bound):
+            reason = f"reads {min(names)} of a test that is marked"
+        if reason:
+            bound |= plan.binds
+        verdict = _verdict(duration_s, outcome)
+        if reason and (verdict.passed or plan.kind == "in child"):
+            verdict = replace(verdict, in_child_reason=shown(reason), is_marked_by_program=is_programs)
+        verdicts.append(verdict)
     if len(verdicts) < len(plans):
         # Without evidence, the verdict is the reason why the process ended. No later test ran.
-        verdicts += [cause] + [Verdict(Status.NOT_RUN)] * (len(plans) - len(verdicts) - 1)
+        verdicts.append(_cause_of_end(answer.header, limits))
+        verdicts += [Verdict(Status.NOT_RUN)] * (len(plans) - len(verdicts))
     result = ExecutionResult(tuple(verdicts), None, isolation, spent[0], cpu_s=spent[1])
     return Reading(result, undecided)
 
 
-def marked(result: ExecutionResult, reason: str) -> ExecutionResult:
-    """Return a result in which every pass is marked as one that the program could have forged."""
-    verdicts = (
-        replace(verdict, in_child_reason=reason, is_marked_by_program=True) if verdict.passed else verdict
-        for verdict in result.verdicts
-    )
-    return replace(result, verdicts=tuple(verdicts))
-
-
-def _verdict(plan: Plan, duration_s: float, outcome: list) -> Verdict:
-    """Return the verdict for an outcome of the driver."""
-    mark: dict[str, Any] = {}
-    if plan.kind == "in child":
-        mark = {"in_child_reason": plan.reason, "is_marked_by_program": plan.is_programs_choice}
+def _verdict(duration_s: float, outcome: list) -> Verdict:
+    """Return the verdict for an outcome of the driver, without a mark."""
     match outcome:
         case ["passed"]:
-            return Verdict(Status.PASSED, duration_s=duration_s, **mark)
-        case ["passed", reason, is_programs]:  # code of the program has decided
-            mark = {"in_child_reason": shown(reason), "is_marked_by_program": is_programs}
-            return Verdict(Status.PASSED, duration_s=duration_s, **mark)
+            return Verdict(Status.PASSED, duration_s=duration_s)
         case ["value", node]:
             return Verdict(Status.PASSED, duration_s=duration_s, encoded=json.dumps(node))
         case ["e", "AssertionError", "", symbol, left, right, *tolerance]:
@@ -97,7 +98,7 @@ def _verdict(plan: Plan, duration_s: float, outcome: list) -> Verdict:
             return error_verdict(["AssertionError", f"false: {text}"], duration_s)
         case ["undecided", reason]:
             return error_verdict(["NotPlainValue", reason], duration_s)
-    return replace(error_verdict(outcome[1:], duration_s), **mark)
+    return error_verdict(outcome[1:], duration_s)
 
 
 def _cause_of_end(answer: AnswerHeader, limits: Limits) -> Verdict:
@@ -145,7 +146,7 @@ def failed_comparison(symbol: str, left: str, right: str, tolerance: str, durati
 
 def error_verdict(description: list, duration_s: float) -> Verdict:
     """Return the verdict for [error type, message]."""
-    error_type, message = map(shown, description)
+    error_type, message = map(shown, description[:2])
     status = _STATUS.get(error_type, Status.ERROR)
     return Verdict(status, error_type, message, duration_s=duration_s)
 

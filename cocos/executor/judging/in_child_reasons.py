@@ -6,6 +6,8 @@ the process with them: standard streams, modules and their state, the event loop
 
 import ast
 
+from cocos.executor.judging.names import bound_names
+
 NAMES_AT_RUN_TIME = frozenset(["eval", "exec", "globals", "locals", "vars", "modules"])
 _STREAMS = "stdin stdout stderr redirect_stdout redirect_stderr capsys displayhook"
 _ASYNC = "asyncio run_until_complete"
@@ -28,22 +30,28 @@ _REASONS = {
 _WORDS = {word: reason for reason, words in _REASONS.items() for word in words.split()}
 # A candidate may define `seed` or `signature`, but nobody defines a redirect_stdout.
 _NEVER_OWN = frozenset(f"{_STREAMS} {_ASYNC} {_THREADS}".split())
+# Methods have such names too: a reason as names, and as attributes of modules.
+_METHODS = frozenset(("eval", "exec", "inspect", "modules", "patch", "seed", "signal", "signature"))
 _MAINS = frozenset(("main", "testmod", "TextTestRunner"))
 
 
-def why_in_child(nodes: list[ast.AST], candidate_names: set[str], imported: set[str]) -> str | None:
+def why_in_child(
+    nodes: list[ast.AST], candidate_names: set[str], imported: set[str], only_defines: bool
+) -> str | None:
     """Return why the driver cannot run a test, or None if it can.
 
     Args:
         nodes: Every node of the test's tree.
         candidate_names: Names in it that the candidate defines.
         imported: Names of modules, or of what is imported from them.
+        only_defines: Its statements run nothing.
 
     """
-    if not candidate_names:
+    if not candidate_names and not only_defines:
         return "no name in it is known to be the candidate's"
     modules = imported | {"builtins"}
     own = candidate_names - _NEVER_OWN
+    bound = bound_names(node for node in nodes if isinstance(node, ast.Name))
     top_level = getattr(nodes[0], "body", ())  # a `global` there names a variable of the candidate
     for node in nodes:
         reason = None
@@ -66,7 +74,12 @@ def why_in_child(nodes: list[ast.AST], candidate_names: set[str], imported: set[
                 name in modules
             ):
                 reason = f"changes the module {name}"
-            case ast.Attribute(attr=word) | ast.Name(id=word) if word in _WORDS and word not in own:
+            case ast.Attribute(attr=word, value=value) if word in _WORDS and word not in own:
+                while isinstance(value, ast.Attribute):
+                    value = value.value
+                is_method = word in _METHODS and getattr(value, "id", "") not in modules
+                reason = None if is_method else _WORDS[word]
+            case ast.Name(id=word) if word in _WORDS and word not in own | bound:
                 reason = _WORDS[word]
             case ast.Attribute(attr=word, value=ast.Name(id=name)) if word in _MAINS and name in modules:
                 reason = "runs a test framework"

@@ -12,7 +12,10 @@ The calls change neither which tests pass nor what the test can observe: no mess
 """
 
 import ast
+import symtable
 from typing import Any
+
+from cocos.executor.judging.names import free_names
 
 SYMBOLS: dict[type, str] = {
     **{ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="},
@@ -23,7 +26,8 @@ _CONDITION_CHARS = 200
 
 def instrumented(test: str) -> str:
     """Return a test's source with the calls."""
-    return ast.unparse(ast.fix_missing_locations(_Instrumenter().visit(ast.parse(test))))
+    has_own_type = "type" not in free_names(symtable.symtable(test, "<test>", "exec"))
+    return ast.unparse(ast.fix_missing_locations(_Instrumenter(has_own_type).visit(ast.parse(test))))
 
 
 def tolerance(condition: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr] | None:
@@ -41,6 +45,9 @@ def tolerance(condition: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr] | None
 
 
 class _Instrumenter(ast.NodeTransformer):
+    def __init__(self, has_own_type: bool) -> None:
+        self.has_own_type = has_own_type
+
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         condition: Any = node.test
         text = ast.Constant(ast.unparse(condition)[:_CONDITION_CHARS])
@@ -85,8 +92,8 @@ class _Instrumenter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         match node:
-            case ast.Call(func=ast.Name(id="type"), args=[value], keywords=[]) if not isinstance(
-                value, ast.Starred
+            case ast.Call(func=ast.Name(id="type"), args=[value], keywords=[]) if not (
+                self.has_own_type or isinstance(value, ast.Starred)
             ):
                 return _call("__type__", value)
         return node

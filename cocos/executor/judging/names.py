@@ -21,6 +21,7 @@ STANDARD_CLASSES = {
     "Decimal": "decimal",
     "Fraction": "fractions",
 }
+STANDARD_NAMES = STANDARD_MODULES.keys() | STANDARD_CLASSES.keys()
 
 
 def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
@@ -37,12 +38,12 @@ def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
     return names
 
 
-def free_names(table: symtable.SymbolTable, only_top: bool = False) -> set[str]:
+def free_names(table: symtable.SymbolTable, in_functions: bool = False) -> set[str]:
     """Return the names that a module reads but does not bind at its top level.
 
     Args:
         table: Symbols of the module.
-        only_top: Leave out what is read in functions and classes.
+        in_functions: Return those instead that its functions and classes read, even if it binds them.
 
     """
     bound = {
@@ -59,8 +60,10 @@ def free_names(table: symtable.SymbolTable, only_top: bool = False) -> set[str]:
                 for s in scope.get_symbols()
                 if s.is_referenced() and (is_top or (s.is_global() and not s.is_local()))
             }
-        return names if only_top else names.union(*map(names_read, scope.get_children()))
+        return names.union(*map(names_read, scope.get_children()))
 
+    if in_functions:
+        return set[str]().union(*map(names_read, table.get_children()))
     return names_read(table) - bound
 
 

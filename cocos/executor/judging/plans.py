@@ -14,14 +14,16 @@ next plan is "in child".
 import ast
 import re
 import symtable
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from cocos.executor.inside.data_types import holds_expected
 from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_child
 from cocos.executor.judging.instrumented import instrumented
-from cocos.executor.judging.names import BUILTINS, bound_names, free_names, standard_imports
+from cocos.executor.judging.names import BUILTINS, STANDARD_NAMES, bound_names, free_names, standard_imports
 from cocos.executor.parser import parse, quiet
 from cocos.executor.verdicts import Program
 
@@ -57,10 +59,22 @@ class Plan:
 
 
 class Setups(NamedTuple):
-    """A problem's setup, as the two processes of a job get it."""
+    """A problem's setup, as the two processes of a job get it.
+
+    Attributes:
+        driver: The driver's part.
+        program: The program's part.
+        shared: Names that both parts define.
+        leaked: Names among these that a driven test reads: what it expects may follow from them.
+        is_programs: The program's code is the reason.
+
+    """
 
     driver: str
     program: str
+    shared: frozenset[str] = frozenset()
+    leaked: frozenset[str] = frozenset()
+    is_programs: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +85,6 @@ class _Setup:
         imports: Its import statements.
         imported: Names that it imports.
         bound: Other names that it binds, in any scope.
-        given: Names of its imports, classes and infinities, which programs may use.
         remote: Names of the candidate that it uses.
         reads: The names that the definition of each of its functions and variables reads.
         is_plain: It can leave nothing behind in the driver.
@@ -81,7 +94,6 @@ class _Setup:
     imports: tuple[str, ...]
     imported: frozenset[str]
     bound: frozenset[str]
-    given: frozenset[str]
     remote: frozenset[str]
     reads: dict[str, set[str]]
     is_plain: bool
@@ -97,19 +109,26 @@ setcontext localcontext register cache_clear purge """
 _IMPURE = frozenset(_IMPURE_WORDS.split())
 
 
+# What programs may use under a name of the setup.
+_LIMITS = frozenset(("float('inf')", "float('-inf')", "float('nan')", "math.inf", "10 ** 9 + 7", "998244353"))
+# Special methods that give nothing but what the object holds.
+_HOLDING = frozenset(("__init__", "__post_init__", "__repr__", "__str__", "__eq__", "__lt__", "__hash__"))
+
+
 @lru_cache(maxsize=1 << 16)
-def plan_test(test: str, setup: str = "", entry_point: str = "") -> Plan:
+def plan_test(test: str, setup: str = "", entry_point: str = "", own: frozenset[str] = frozenset()) -> Plan:
     """Decide where to run one test.
 
     Args:
         test: Source of the test. If it does not parse, it runs in the child, and raises there.
         setup: Source that the problem runs before its tests.
         entry_point: Name that the candidate must define; never the builtin of that name. "" if unknown.
+        own: Names of standard modules and classes that the candidate defines itself.
 
     """
     try:
         with quiet():
-            return _plan(test, parse(test), _read_setup(setup), entry_point)
+            return _plan(test, parse(test), _read_setup(setup), entry_point, own)
     except (SyntaxError, ValueError) as error:
         return in_child(Plan(test), test, f"does not parse: {error}")
     except (RecursionError, MemoryError):
@@ -126,14 +145,8 @@ def in_child(plan: Plan, test: str, reason: str, is_programs_choice: bool = Fals
         is_programs_choice: What the program did is the reason.
 
     """
-    return Plan(
-        test,
-        "in child",
-        binds=plan.binds,
-        reads=plan.reads,
-        reason=reason,
-        is_programs_choice=is_programs_choice,
-    )
+    names = plan.binds, plan.reads
+    return Plan(test, "in child", (), frozenset(), *names, True, False, reason, is_programs_choice)
 
 
 def together(plans: Sequence[Plan], tests: Sequence[str]) -> tuple[Plan, ...]:
@@ -163,134 +176,152 @@ def value_plan(expression: str) -> Plan:
 
 
 @lru_cache(maxsize=1 << 12)
-def read_setups(setup: str, plans: tuple[Plan, ...], used: frozenset[str]) -> Setups:
+def read_setups(setup: str, plans: tuple[Plan, ...], used: frozenset[str], given: frozenset[str]) -> Setups:
     """Return the setup as the two processes of a job get it.
 
-    The driver gets it if a test reads a name of it, else its imports. The candidate gets no part of it that
-    only tests read.
+    The driver gets it if a test reads a name of it or it needs the candidate, else its imports. The candidate
+    gets what is given, changes of modules, what its code uses, and what a test in its process names; with
+    each of these, what it reads.
 
     Args:
         setup: The setup.
         plans: The plans of all tests.
         used: Names that the candidate's code takes from elsewhere.
+        given: Names of the setup that programs may use.
 
     """
     try:
         with quiet():
-            is_read = any(plan.private for plan in plans)
-            driver = setup if is_read else "\n".join(_read_setup(setup).imports)
-            return Setups(instrumented(driver), candidate_setup(setup, plans, used))
+            names = _read_setup(setup)
+            private = frozenset[str]().union(*(plan.private for plan in plans))
+            driver = setup if private or names.remote else "\n".join(names.imports)
+            sources = [plan.source for plan in plans if plan.kind != "driven"]
+            kept = _kept(parse(setup).body, names, {*used, *re.findall(r"\w+", " ".join(sources))}, given)
+            shared = frozenset[str]().union(*map(touched_names, kept))
+            sent = (touched_names(node) for node in kept if getattr(node, "name", "") not in given)
+            leaked = (private - given).intersection(frozenset[str]().union(*sent))
+            program = ast.unparse(ast.Module(kept, []))
+            return Setups(instrumented(driver), program, shared, leaked, bool(leaked & used))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Setups("", setup)  # and it raises when it is run
 
 
-def candidate_setup(setup: str, plans: tuple[Plan, ...], used: frozenset[str]) -> str:
-    """Return the part of a setup that the candidate's process runs: without what only expectations read.
-
-    Imports and classes always run there, and so does what needs the candidate.
-
-    Args:
-        setup: The setup.
-        plans: The plans of all tests.
-        used: Names that the candidate's code takes from elsewhere.
-
-    """
-    sources = [plan.source for plan in plans if plan.kind != "driven"]
-    needed = {*used, *re.findall(r"\w+", " ".join(sources))}
-    body = parse(setup).body
-    bound = frozenset[str]().union(*map(touched_names, body))
-    known = bound | _read_setup(setup).imported | BUILTINS
+def _kept(body: list[ast.stmt], setup: _Setup, needed: set[str], given: frozenset[str]) -> list[ast.stmt]:
+    """Return the statements of a setup that the candidate's process runs."""
+    elsewhere = setup.imported | BUILTINS
     kept: set[int] = set()
-    while True:
-        new = [
-            node
-            for node in body
-            if id(node) not in kept
-            and (
-                isinstance(node, (ast.Import, ast.ImportFrom, ast.ClassDef))
-                or _makes_class(node)
-                or touched_names(node) & needed
-                or (not isinstance(node, ast.FunctionDef) and not _names(node) <= known)
-                or not (touched_names(node) or _names(node) & bound)
-            )
-        ]
-        if not new:
-            break
+    while new := [
+        node
+        for node in body
+        if id(node) not in kept
+        and (
+            isinstance(node, (ast.Import, ast.ImportFrom))
+            or touched_names(node) & (needed | given)
+            or touched_names(node) | _names(node) <= elsewhere
+        )
+    ]:
         for node in new:
             kept.add(id(node))
             needed |= _names(node)
-    if len(kept) == len(body):
-        return setup
-    return ast.unparse(ast.Module([node for node in body if id(node) in kept], []))
+    return [node for node in body if id(node) in kept]
 
 
 @lru_cache(maxsize=1 << 10)
-def names_used(code: str) -> frozenset[str]:
-    """Return the names that the candidate's code reads and does not define."""
+def names_of(code: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names that a candidate reads and others may bind, and the standard names that it defines."""
     try:
         with quiet():
-            return frozenset(free_names(symtable.symtable(code, "<code>", "exec")) - BUILTINS)
+            table = symtable.symtable(code, "<code>", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()
+        return frozenset(), frozenset()
+    symbols = {symbol.get_name(): symbol for symbol in table.get_symbols()}
+    own = frozenset(name for name in STANDARD_NAMES & symbols.keys() if symbols[name].is_namespace())
+    imported = {name for name, symbol in symbols.items() if symbol.is_imported()}
+    in_functions = free_names(table, in_functions=True) - imported
+    return frozenset((free_names(table) | in_functions) - BUILTINS), own
 
 
-def plan_tests(program: Program) -> tuple[tuple[Plan, ...], frozenset[str]]:
-    """Return the plan of each test of a program, and the names of the setup that it shares with its tests."""
+def plan_tests(program: Program) -> tuple[Plan, ...]:
+    """Return the plan of each test of a program."""
+    tests, setup = program.test_list, program.setup
     if program.has_expressions:
-        return tuple(map(value_plan, program.test_list)), frozenset()
-    plans = [plan_test(test, program.setup, program.entry_point) for test in program.test_list]
-    if not any(plan.private or plan.binds for plan in plans):
-        return together(plans, program.test_list), frozenset()
-    used = names_used(program.code) - _read_setup(program.setup).given
-    given = used & frozenset().union(*(plan.private for plan in plans))
+        return tuple(map(value_plan, tests))
+    used, own = names_of(program.code)
+    plans = [plan_test(test, setup, program.entry_point, own) for test in tests]
+    used -= given_names(setup, tests)
     for number, plan in enumerate(plans):
         if plan.kind == "driven" and (shared := (plan.private | plan.binds) & used):
             reason = f"the program uses {min(shared)}, which the test or the setup defines"
-            plans[number] = in_child(plan, program.test_list[number], reason, is_programs_choice=True)
-    return together(plans, program.test_list), given
+            plans[number] = in_child(plan, tests[number], reason, is_programs_choice=True)
+    return together(plans, tests)
 
 
-def _makes_class(statement: ast.stmt) -> bool:
-    """Return whether a statement is like `Point = namedtuple("Point", "x y")`."""
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(args=[ast.Constant(value=text), *_])):
-            return name == text
-    return False
+@lru_cache(maxsize=1 << 12)
+def given_names(setup: str, tests: tuple[str, ...]) -> frozenset[str]:
+    """Return the names of a setup that programs may use: imports, and what gives nothing that is expected.
+
+    Args:
+        setup: The setup.
+        tests: The tests.
+
+    """
+    try:
+        with quiet():
+            body, names = parse(setup).body, _read_setup(setup)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    given = set(names.imported)
+    for node in body:
+        if _is_given(node):
+            given |= touched_names(node)
+        elif isinstance(node, ast.ClassDef):
+            others = (ast.unparse(other) for other in body if other is not node)
+            words = {*re.findall(r"\w+", " ".join((*tests, *others)))}
+            source = ast.unparse(node)
+            reads = free_names(symtable.symtable(source, "<class>", "exec"))
+            holds = "slots" not in source and all(_only_holds(part, words) for part in node.body)
+            if holds and reads & names.bound <= given:
+                given.add(node.name)
+        elif not isinstance(node, ast.FunctionDef) and any(map(holds_expected, ast.walk(node))):
+            given -= _names(node)  # of a module, or of a class, to which it may give the value
+    return frozenset(given)
 
 
 def _is_given(statement: ast.stmt) -> bool:
-    """Return whether a program may use what a statement of the setup defines: it is no expected value.
-
-    A class is none if it only holds what it is given: ListNode, TreeNode, Point.
-    """
-    if isinstance(statement, ast.ClassDef):
-        return all(map(_only_holds, statement.body))
-    return _makes_class(statement) or _is_infinity(statement)
-
-
-def _only_holds(statement: ast.stmt) -> bool:
+    """Return whether a statement names an infinity or a modulus, or is `Point = namedtuple("Point", "x")`."""
     match statement:
-        case (
-            ast.Pass()
-            | ast.Expr(value=ast.Constant())
-            | ast.AnnAssign(value=None | ast.Constant(value=None | 0))
-        ):
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return ast.unparse(value) in _LIMITS or ast.unparse(value).partition("(")[2].startswith(
+                repr(name)
+            )
+    return False
+
+
+def _only_holds(part: ast.stmt, words: set[str]) -> bool:
+    """Return whether a part of a class can give nothing that a test expects.
+
+    Args:
+        part: A statement of the class's body.
+        words: The words of the tests, and of the rest of the setup.
+
+    """
+    match part:
+        case ast.Pass() | ast.Expr(value=ast.Constant()):
             return True
         case ast.FunctionDef(name=name):
-            return name in ("__init__", "__repr__", "__str__", "__eq__", "__lt__", "__hash__")
+            is_unused = name in _HOLDING or (name not in words and name[:2] != "__")
+            return is_unused and not any(_computes(node, name) for node in ast.walk(part))
+        case ast.Assign(value=value) | ast.AnnAssign(value=value):
+            nodes = ast.walk(value) if value else ()
+            return not any(isinstance(node, ast.Lambda) or holds_expected(node) for node in nodes)
     return False
 
 
-def _is_infinity(statement: ast.stmt) -> bool:
-    """Return whether a statement is like `inf = float("inf")`."""
-    match statement:
-        case ast.Assign(
-            value=ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value="inf" | "-inf" | "nan")])
-        ):
-            return True
-        case ast.Assign(value=ast.Attribute(value=ast.Name(id="math"), attr="inf" | "nan")):
-            return True
-    return False
+def _computes(node: ast.AST, method: str) -> bool:
+    """Return whether a part of a method may give what the object does not hold."""
+    if method in ("__repr__", "__str__"):
+        return isinstance(node, ast.BinOp) and not isinstance(node.op, (ast.Add, ast.Mod))
+    return holds_expected(node) or (method[-6:] == "init__" and isinstance(node, ast.BinOp))
 
 
 def touched_names(statement: ast.stmt) -> set[str]:
@@ -309,11 +340,11 @@ def _names(node: ast.AST) -> set[str]:
     return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
 
-def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str) -> Plan:
+def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, own: frozenset[str]) -> Plan:
     free = free_names(symtable.symtable(test, "<test>", "exec"))
     elsewhere = BUILTINS | setup.imported | setup.bound
     nodes = list(ast.walk(tree))
-    imports = standard_imports(nodes, free - elsewhere - {entry_point})
+    imports = standard_imports(nodes, free - elsewhere - {entry_point} - own)
     candidate_names = (free - elsewhere - imports.keys()) | (free & {entry_point})
     match tree.body:
         case [ast.Assert(test=condition)]:
@@ -327,18 +358,43 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str) -> Plan:
     test_imports = (node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
     modules = bound_names(test_imports) | setup.imported | imports.keys()
     binds = frozenset(bound_names(tree.body).union(*map(_assigned, tree.body)))
-    if reason := why_in_child(nodes, candidate_names, modules):
+    candidate_names |= (_read_early(tree.body) & binds) - elsewhere - modules
+    if reason := why_in_child(nodes, candidate_names, modules, all(map(_only_defines, tree.body))):
         return in_child(Plan(test, binds=binds, reads=frozenset(free)), test, reason)
     lines = [imports[name] for name in sorted(imports)]
     return Plan(
         "\n".join([*lines, instrumented(test)]),
-        remote=tuple(sorted(candidate_names)),
+        remote=tuple(sorted(candidate_names | setup.remote)),
         private=frozenset(private),
         binds=binds,
         reads=frozenset(free),
         is_plain=_is_plain([*nodes, *ast.walk(ast.parse("\n".join(lines)))]) and setup.is_plain,
         reads_clock=any(getattr(n, "attr", getattr(n, "id", "")) in _CLOCKS for n in nodes),
     )
+
+
+def _only_defines(statement: ast.stmt) -> bool:
+    """Return whether a statement at the top of a test runs nothing: it can do without the candidate."""
+    match statement:
+        case ast.Import(names=aliases):
+            return all(alias.name.split(".")[0] in sys.stdlib_module_names for alias in aliases)
+        case ast.ImportFrom(module=module):
+            return (module or "").split(".")[0] in sys.stdlib_module_names
+        case ast.Assign() | ast.AnnAssign() | ast.Expr():
+            return not any(isinstance(node, ast.Call) for node in ast.walk(statement))
+    return isinstance(statement, (ast.FunctionDef, ast.Pass))
+
+
+def _read_early(body: list[ast.stmt]) -> set[str]:
+    """Return the names that statements may read before they bind them, as in `fib = memo(fib)`."""
+    early: set[str] = set()
+    bound: set[str] = set()
+    for statement in body:
+        binds = bound_names(ast.walk(statement))
+        is_assignment = isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign))
+        early |= _names(statement) - bound - (set() if is_assignment else binds)
+        bound |= set() if isinstance(statement, (ast.If, ast.Try, ast.While)) else binds
+    return early
 
 
 def _assigned(statement: ast.stmt) -> set[str]:
@@ -378,15 +434,14 @@ def _first_called_builtin(condition: ast.expr, names: set[str]) -> set[str]:
 def _read_setup(source: str) -> _Setup:
     tree = parse(source)
     nodes = list(ast.walk(tree))
-    imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
-    imported = bound_names(imports)
+    imports = (ast.Import, ast.ImportFrom)
+    imported = bound_names(node for node in nodes if isinstance(node, imports))
     symbols = symtable.symtable(source, "<setup>", "exec")
     known = BUILTINS | standard_imports(nodes, free_names(symbols)).keys()
     return _Setup(
-        imports=tuple(ast.unparse(node) for node in imports),
+        imports=tuple(ast.unparse(node) for node in tree.body if isinstance(node, imports)),
         imported=frozenset(imported),
         bound=frozenset(bound_names(nodes) - imported),
-        given=frozenset(imported.union(*(touched_names(n) for n in tree.body if _is_given(n)))),
         remote=frozenset(free_names(symbols) - known),
         reads={name: _names(node) for node in tree.body for name in touched_names(node)},
         is_plain=_is_plain(nodes),
