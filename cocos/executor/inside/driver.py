@@ -213,7 +213,7 @@ class Driver(DriverEnd):
         if self.is_gone:
             raise ProgramGone
         for name in shared:
-            cls = self.namespace.get(name)
+            cls: Any = self.namespace.get(name)
             if issubclass(type(cls), type) and cls.__module__ == MODULE and cls.__name__ == name:
                 self.classes[name] = cls
         if self.classes:

@@ -311,7 +311,7 @@ def _only_holds(part: ast.stmt, words: set[str]) -> bool:
         case ast.FunctionDef(name=name):
             is_unused = name in _HOLDING or (name not in words and name[:2] != "__")
             return is_unused and not any(_computes(node, name) for node in ast.walk(part))
-        case ast.Assign(value=value) | ast.AnnAssign(value=value):
+        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
             return not any(isinstance(node, ast.Lambda) or holds_expected(node) for node in ast.walk(value))
     return False
 
