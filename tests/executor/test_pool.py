@@ -343,8 +343,10 @@ def test_the_process_that_waits_for_a_program_is_replaced_if_limits_differ_or_it
         assert all(result.all_passed for result in executor.run(programs))
         [zygote] = workers(executor)
         wait_until(lambda: len(processes_below(zygote)) == 3)  # it, the driver, and the one that waits
-        for pid in processes_below(zygote)[1:]:
+        children = processes_below(zygote)[1:]
+        for pid in children:
             os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: all(map(is_zombie, children)))
         assert executor.run(programs[:1])[0].all_passed and workers(executor) == [zygote]
 
 
