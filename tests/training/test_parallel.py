@@ -299,6 +299,7 @@ def test_shared_prefixes_equal_plain_rows_on_two_ranks(layout, name, request):
     assert ratios[0]["packing_ratio"] > 2 and not any(none)
 
 
+@pytest.mark.nightly
 def test_groups_of_one_problem_go_to_the_same_micro_batch(ddp):
     """Two updates of two micro-batches with four problems on two ranks, and one update with the next batch."""
     seen = []
