@@ -13,6 +13,7 @@ from cocos.executor.pool import Executor
 from cocos.executor.verdicts import Program
 
 FLOOR_S = 1.0  # a program needs this long on a busy machine, however fast the reference is
+WAITING = 1.5  # a program that waits may take as many times the whole time of the reference
 
 
 def calibrate(
@@ -21,8 +22,8 @@ def calibrate(
     """Run reference solutions and return the limits of the programs that are compared with each.
 
     The wall limit is `factor` times the processor time of the reference, at least `floor_s`, and at most the
-    wall limit of the executor. It is never shorter than the reference itself took, which may have waited
-    instead of computed.
+    wall limit of the executor. It is never shorter than 1.5 times what the reference itself took, which may have
+    waited instead of computed.
 
     Args:
         executor: Executor that will run the programs. Its limits apply to the references, and to the programs
@@ -46,6 +47,6 @@ def calibrate(
         if not result.all_passed:
             limits.append(most)
             continue
-        wall_s = min(most.wall_s, max(floor_s, factor * result.cpu_s, result.duration_s))
+        wall_s = min(most.wall_s, max(floor_s, factor * result.cpu_s, WAITING * result.duration_s))
         limits.append(replace(most, wall_s=wall_s, cpu_s=min(most.cpu_s, math.ceil(wall_s))))
     return limits
