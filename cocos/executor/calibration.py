@@ -22,8 +22,8 @@ def calibrate(
     """Run reference solutions and return the limits of the programs that are compared with each.
 
     The wall limit is `factor` times the processor time of the reference, at least `floor_s`, and at most the
-    wall limit of the executor. It is never shorter than 1.5 times what the reference itself took, which may have
-    waited instead of computed.
+    wall limit of the executor. It is never shorter than 1.5 times what the reference itself took, which may
+    have waited instead of computed.
 
     Args:
         executor: Executor that will run the programs. Its limits apply to the references, and to the programs
