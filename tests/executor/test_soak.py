@@ -79,7 +79,8 @@ def test_soak():
                     wrong.append((program.code, status, result))
         assert wrong == []
         assert executor.stats.infra_failures == 0 and executor.stats.worker_restarts >= kills - 1
-        assert zombies() == 0 and threading.active_count() == threads
+        # The worker that was killed last is reaped when it is missed, or at the end.
+        assert zombies() <= 1 and threading.active_count() == threads
         assert abs(len(os.listdir("/proc/self/fd")) - descriptors) <= 2
         assert resident_mb() < 1.1 * memory_mb
     assert zombies() == 0
