@@ -20,12 +20,12 @@ from cocos.files.python_parser import parse
 __all__ = [
     "DataError",
     "Problem",
-    "hide_tests",
     "load_problems",
     "problem_from_row",
     "problem_to_row",
     "save_problems",
     "unique_problems",
+    "with_visible_tests",
 ]
 
 
@@ -113,7 +113,7 @@ def save_problems(problems: Iterable[Problem], path: str | Path) -> None:
         )
 
 
-def hide_tests(problems: Iterable[Problem], num_visible: int | None) -> list[Problem]:
+def with_visible_tests(problems: Iterable[Problem], num_visible: int | None) -> list[Problem]:
     """Return the problems with their first `num_visible` visible tests; the others become hidden.
 
     None hides no test.

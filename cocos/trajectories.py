@@ -111,10 +111,8 @@ class Rules:
     def of_agent(self, agent: Agent) -> "Rules":
         """Return the rules of an agent: it always has feedback on errors, and ends with a right program.
 
-        The model of `tools` ends by itself, with a program that it submits. `none` keeps the rules.
+        The model of `tools` ends by itself, with a program that it submits.
         """
-        if agent == "none":
-            return self
         return replace(self, feedback="error", early_stop=agent != "tools")
 
     def shown(

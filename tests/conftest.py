@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from cocos.commands.prepare import main as prepare_main
 from cocos.commands.runner import run_command
 from cocos.executor import Executor
-from cocos.problems import Problem, hide_tests, load_problems, save_problems
+from cocos.problems import Problem, load_problems, save_problems, with_visible_tests
 from cocos.prompts import AUXILIARY_INSTRUCTION, named_protocol
 from tests.support.paths import ROOT, TOY
 from tests.support.skips import remedies
@@ -174,7 +174,9 @@ def make_trainer(tmp_path, executor):
             **options,
         }
         args = CoCoSConfig(**options)
-        problems = hide_tests(load_problems(ROOT / "data/toy/train.jsonl")[:num_problems], args.visible_tests)
+        problems = with_visible_tests(
+            load_problems(ROOT / "data/toy/train.jsonl")[:num_problems], args.visible_tests
+        )
         return CoCoSTrainer(
             model=model,
             args=args,

@@ -10,7 +10,7 @@ from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.eval_config import EvalConfig
 from cocos.dataprep.public_sets import load_problem_set, problems_file
 from cocos.files.run_record import checksums, sha256
-from cocos.problems import Problem, hide_tests
+from cocos.problems import Problem, with_visible_tests
 from cocos.prompts import PromptProtocol
 from cocos.trajectories import Trajectory, begin, problems_of
 
@@ -36,7 +36,9 @@ def load_training_data(options: CoCoSOptions) -> TrainingData:
             problem without a test that pays, or a prompt without a turn to train.
 
     """
-    problems = hide_tests(load_problem_set(options.train_data)[: options.limit], options.visible_tests)
+    problems = with_visible_tests(
+        load_problem_set(options.train_data)[: options.limit], options.visible_tests
+    )
     dev_problems = load_problem_set(options.dev_data) if options.dev_data else []
     protocol = prompt_protocol(options)
     prompts = given_prompts(options.answers, problems, protocol, options.early_stop)
@@ -51,7 +53,7 @@ def load_training_data(options: CoCoSOptions) -> TrainingData:
                 f"--answers supplies {len(prompt.given)} turns of problem {prompt.problem.task_id!r}, so "
                 f"none of the {options.num_turns} is left to train; raise --num_turns, or supply fewer turns"
             )
-    return TrainingData(prompts, hide_tests(dev_problems, options.visible_tests), protocol)
+    return TrainingData(prompts, with_visible_tests(dev_problems, options.visible_tests), protocol)
 
 
 def plan_trajectories(options: EvalConfig, protocol: PromptProtocol) -> list[Trajectory]:
@@ -89,7 +91,7 @@ def _select_problems(options: EvalConfig) -> list[Problem]:
             f"--start {options.start} leaves none of the {len(problems)} problems of {options.test_data}"
         )
     problems = problems[options.start :][: options.limit]
-    return hide_tests(problems, options.visible_tests)
+    return with_visible_tests(problems, options.visible_tests)
 
 
 def data_sha256(options: CoCoSOptions | EvalConfig, *names: str | None) -> dict[str, str]:

@@ -120,8 +120,10 @@ def error_bar(estimate: Estimate) -> tuple[float, float]:
     return (nan, nan) if low is None or high is None else (value - low, high - value)
 
 
-def format_share_axis(axes: Axes, title: str, xlabel: str, **properties: object) -> None:
-    """Give the y axis the range of a share, in percent, and set the axes' title and further properties."""
-    axes.set(ylim=(-0.02, 1.02), title=title, xlabel=xlabel, **properties)
+def format_share_axis(
+    axes: Axes, title: str, xlabel: str, ylim: tuple[float, float] = (0.0, 1.0), **properties: object
+) -> None:
+    """Give the y axis the range of a share, or a part of it, in percent; set the other properties."""
+    axes.set(ylim=(ylim[0] - 0.02, ylim[1] + 0.02), title=title, xlabel=xlabel, **properties)
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.grid(axis="y", linewidth=0.6)

@@ -199,12 +199,14 @@ def draw_token_curves(axes: Axes, curves: Sequence[Curve]) -> str:
         )
         points = [f"{100 * shares[i]:.1f} % for {tokens[i]:.3g} tokens" for i in (0, -1)]
         parts.append(f"{curve.label} {', '.join(points)}")
-    style.format_share_axis(
-        axes, title="accuracy against tokens, the visible tests choose", xlabel="sampled tokens per problem"
-    )
     # The tens around the curves: their slopes matter, and lie within a few of them.
     shown = [point.accuracy for curve in curves for point in curve.points] or [0, 1]
-    axes.set_ylim(math.floor(10 * min(shown)) / 10 - 0.02, math.ceil(10 * max(shown)) / 10 + 0.02)
+    style.format_share_axis(
+        axes,
+        title="accuracy against tokens, the visible tests choose",
+        xlabel="sampled tokens per problem",
+        ylim=(math.floor(10 * min(shown)) / 10, math.ceil(10 * max(shown)) / 10),
+    )
     style.add_legend_below(axes)
     return f"Accuracy against sampled tokens: {'; '.join(parts)}."
 

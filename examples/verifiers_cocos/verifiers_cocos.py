@@ -20,7 +20,7 @@ from cocos.executor import Executor, Limits
 from cocos.generation.interface import TextTranscripts
 from cocos.literals import Carry, Feedback, IsolationLevel
 from cocos.metrics import correction_metrics
-from cocos.problems import Problem, hide_tests
+from cocos.problems import Problem, with_visible_tests
 from cocos.prompts import named_protocol
 from cocos.rewards import accumulated_weights, turn_reward
 from cocos.rollout import Play, RolloutContext
@@ -52,7 +52,7 @@ class ProblemTaskset(vf.Taskset[ProblemTask, ProblemConfig]):
     """The problems of a file or a public set."""
 
     def load(self) -> list[ProblemTask]:
-        problems = hide_tests(load_problem_set(self.config.data), self.config.visible_tests)
+        problems = with_visible_tests(load_problem_set(self.config.data), self.config.visible_tests)
         return [
             ProblemTask(ProblemData(id=problem.task_id, description=problem.text, problem=problem))
             for problem in problems

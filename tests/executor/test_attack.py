@@ -9,7 +9,7 @@ from cocos.executor import Executor
 from tests.attack.__main__ import Log, main
 from tests.attack.adversary import HOLES, LIMITS, Adversary, plain_program, program_of
 from tests.attack.forms import make_form
-from tests.support.executor import at_night, level_or_skip, offered
+from tests.support.executor import EVERY_LEVEL, level_or_skip, offered
 
 pytestmark = pytest.mark.processes
 
@@ -62,7 +62,7 @@ def test_a_log_goes_on_where_it_was(tmp_path):
     assert [*again.table()][-2:] == ["4 programs, 1 holes", "honest tests: 3 passed, 0 refused (0.00%)"]
 
 
-@pytest.mark.parametrize("level", ["namespaces", *at_night("seccomp", "docker")])
+@pytest.mark.parametrize("level", EVERY_LEVEL)
 def test_a_small_attack_finds_no_hole(level):
     with Executor(2, LIMITS, level_or_skip(level)) as executor:
         _, found = Adversary(executor, SEED).run(range(8))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cocos.executor import ExecutionResult, Executor, Limits, Program, Status
-from tests.support.executor import GOOD, at_night, level_or_skip, statuses, zombies
+from tests.support.executor import EVERY_LEVEL, GOOD, level_or_skip, statuses, zombies
 
 pytestmark = pytest.mark.processes
 
@@ -15,7 +15,7 @@ BRIEF = Limits(wall_s=3, cpu_s=2)
 ANSWERS = "\ndef answer(): return 42\n"
 
 
-@pytest.fixture(scope="module", params=["namespaces", *at_night("seccomp", "docker")])
+@pytest.fixture(scope="module", params=EVERY_LEVEL)
 def executor(request):
     os.environ["COCOS_CANARY"] = "canary-in-the-environment"
     with Executor(num_workers=2, sandbox=level_or_skip(request.param), limits=Limits(wall_s=20)) as executor:

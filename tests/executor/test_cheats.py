@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from cocos.executor import Executor, Limits, Program
-from tests.support.executor import at_night, level_or_skip, offered
+from tests.support.executor import EVERY_LEVEL, level_or_skip, offered
 
 ASSERTS = ("assert add(1, 2) == 3", "assert add(-1, 5) == 4", "assert add(20, 22) == 42")
 CHECK = (
@@ -163,7 +163,7 @@ HONEST_WORD = "\nWORDS = {1: 'heliotrope-one', 2: 'heliotrope-two'}\ndef word(n)
 
 
 # How a test is judged does not depend on the level.
-@pytest.fixture(scope="module", params=["namespaces", *at_night("seccomp", "docker")])
+@pytest.fixture(scope="module", params=EVERY_LEVEL)
 def executor(request):
     with Executor(
         num_workers=2, sandbox=level_or_skip(request.param), limits=Limits(wall_s=3, cpu_s=1)

@@ -7,7 +7,7 @@ import pytest
 from cocos.executor import Executor, Limits, Program, Status
 from cocos.problems import Problem
 from cocos.prompts import feedback_message
-from tests.support.executor import at_night, level_or_skip, offered
+from tests.support.executor import EVERY_LEVEL, level_or_skip, offered
 
 pytestmark = pytest.mark.processes
 
@@ -95,7 +95,7 @@ SPEAKING = {
 }
 
 
-@pytest.mark.parametrize("level", ["namespaces", *at_night("seccomp", "docker")])
+@pytest.mark.parametrize("level", EVERY_LEVEL)
 def test_no_message_has_a_character_that_a_tokenizer_refuses(level):
     tests = ("assert f(1) == 1", "for x in [f(1)]:\n    assert x == f(1)")
     with Executor(2, Limits(wall_s=20), level_or_skip(level)) as executor:

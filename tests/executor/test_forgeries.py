@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from cocos.executor import Executor, Limits, Program
-from tests.support.executor import at_night, level_or_skip, offered
+from tests.support.executor import EVERY_LEVEL, level_or_skip, offered
 
 pytestmark = pytest.mark.processes
 
@@ -186,7 +186,7 @@ TWINS_TESTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("level", ["namespaces", *at_night("docker", "seccomp")])
+@pytest.mark.parametrize("level", EVERY_LEVEL)
 def test_no_lie_about_data_passes(level):
     with Executor(2, Limits(wall_s=10, cpu_s=9), level_or_skip(level)) as executor:
         pairs = list(itertools.product(LYING.items(), TESTS))
@@ -288,7 +288,7 @@ def test_what_only_a_test_needs_of_the_setup_is_not_in_the_programs_process():
     assert named.all_passed and [v.in_child for v in named.verdicts] == [True, True]
 
 
-@pytest.mark.parametrize("level", ["namespaces", *at_night("docker", "seccomp")])
+@pytest.mark.parametrize("level", EVERY_LEVEL)
 def test_no_shape_of_a_test_is_passed_unmarked_by_a_lie(level):
     with Executor(1, Limits(wall_s=10, cpu_s=9), level_or_skip(level)) as executor:
         results = executor.run([Program(code, (test,)) for code, test in SHAPES.values()])
@@ -337,7 +337,7 @@ def g(a): a[:] = 65
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("level", ["namespaces", *at_night("seccomp", "docker")])
+@pytest.mark.parametrize("level", EVERY_LEVEL)
 def test_no_program_reads_or_writes_the_drivers_memory(level):
     pytest.importorskip("numpy")
     try:

@@ -17,7 +17,7 @@ from cocos.executor.inside.wire_format import ChildLimits, JobHeader
 from cocos.executor.promises import PRELUDE
 from cocos.executor.sandboxes import docker, levels, seccomp, syscall_filter
 from cocos.executor.sandboxes.interpreter import Interpreter
-from tests.support.executor import GOOD, at_night, level_or_skip, processes_below, statuses, workers
+from tests.support.executor import EVERY_LEVEL, GOOD, level_or_skip, processes_below, statuses, workers
 from tests.support.ordinary_user import run_groups
 from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
@@ -183,7 +183,7 @@ def test_the_filter_keeps_the_promises_of_seccomp_on_an_older_landlock(version, 
     assert broken == {}
 
 
-@pytest.mark.parametrize("level", ["namespaces", *at_night("seccomp", "docker")])
+@pytest.mark.parametrize("level", EVERY_LEVEL)
 def test_a_folder_that_cannot_be_emptied_in_time_costs_no_verdict(level):
     code = "import os\nfor i in range(30000):\n    try: os.mkdir(f'd{i}')\n    except OSError: break\ndef made(): return i"
     with Executor(
@@ -196,7 +196,7 @@ def test_a_folder_that_cannot_be_emptied_in_time_costs_no_verdict(level):
         assert executor.stats.worker_restarts == 0 and executor.stats.infra_failures == 0
 
 
-@pytest.mark.parametrize("level", ["namespaces", *at_night("seccomp", "docker")])
+@pytest.mark.parametrize("level", EVERY_LEVEL)
 def test_a_sleeping_program_is_not_taken_for_a_starved_one(level):
     with Executor(num_workers=1, sandbox=level_or_skip(level)) as executor:
         sleeper = Program("import time\ntime.sleep(60)", ("assert x == 1",), limits=Limits(wall_s=5))
@@ -204,7 +204,7 @@ def test_a_sleeping_program_is_not_taken_for_a_starved_one(level):
         assert statuses(result) == [Status.TIMEOUT] and executor.stats.retried_timeouts == 0
 
 
-@pytest.mark.parametrize("level", ["namespaces", *at_night("seccomp", "docker")])
+@pytest.mark.parametrize("level", EVERY_LEVEL)
 def test_the_last_words_of_a_zygote_arrive(level):
     limits = Limits()
     header = JobHeader(
@@ -229,7 +229,7 @@ threading.Event().wait()
 """
 
 
-@pytest.mark.parametrize("level", ["namespaces", *at_night("seccomp", "docker")])
+@pytest.mark.parametrize("level", EVERY_LEVEL)
 def test_nothing_is_left_after_the_trainer_was_killed(level, tmp_path):
     level_or_skip(level)
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

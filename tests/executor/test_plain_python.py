@@ -10,7 +10,7 @@ import pytest
 
 from cocos.executor import Executor, Limits, Program
 from tests.executor.test_demands import accepted_by_plain_python
-from tests.support.executor import at_night, level_or_skip
+from tests.support.executor import EVERY_LEVEL, level_or_skip
 
 pytestmark = pytest.mark.processes
 
@@ -64,7 +64,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=["namespaces", *at_night("seccomp", "docker")])
+@pytest.fixture(scope="module", params=EVERY_LEVEL)
 def executor(request):
     limits = Limits(wall_s=20)
     with Executor(num_workers=2, sandbox=level_or_skip(request.param), limits=limits) as executor:

@@ -3,7 +3,7 @@
 import pytest
 
 from cocos.executor import Executor, Limits, Program, Status
-from tests.support.executor import at_night, level_or_skip, statuses
+from tests.support.executor import EVERY_LEVEL, level_or_skip, statuses
 
 pytestmark = pytest.mark.processes
 
@@ -22,7 +22,7 @@ for (inp, exp), atol in zip([([1], 2), ([20], 21)], (0, 1e-6)):
 WRONG = "\ndef f(x): return -1\n"
 
 
-@pytest.fixture(scope="module", params=["namespaces", *at_night("seccomp", "docker")])
+@pytest.fixture(scope="module", params=EVERY_LEVEL)
 def executor(request):
     with Executor(num_workers=2, sandbox=level_or_skip(request.param), limits=Limits(wall_s=20)) as executor:
         yield executor

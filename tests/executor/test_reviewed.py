@@ -6,7 +6,7 @@ import pytest
 
 from cocos.executor import Executor, Limits, Program
 from tests.executor.test_forgeries import FORGE
-from tests.support.executor import at_night, level_or_skip
+from tests.support.executor import EVERY_LEVEL, level_or_skip
 
 pytestmark = pytest.mark.processes
 
@@ -217,7 +217,7 @@ PASS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=["namespaces", *at_night("docker", "seccomp")])
+@pytest.fixture(scope="module", params=EVERY_LEVEL)
 def executor(request):
     with Executor(2, Limits(wall_s=20, cpu_s=9), level_or_skip(request.param)) as executor:
         yield executor

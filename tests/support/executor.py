@@ -31,6 +31,9 @@ def at_night(*values: str) -> list:
     return [pytest.param(value, marks=pytest.mark.nightly) for value in values]
 
 
+EVERY_LEVEL = ["namespaces", *at_night("seccomp", "docker")]
+
+
 def statuses(result: ExecutionResult) -> list[Status]:
     return [verdict.status for verdict in result.verdicts]
 

@@ -63,7 +63,8 @@ def launch(limits: Limits, interpreter: Interpreter) -> Sandbox:
     command = [*client(), "run", *_options(name, limits, interpreter), image(), *program]
     # The client needs this environment to find the engine; the container does not inherit it. Killing the
     # client leaves the container running, so clean_up removes it.
-    return Sandbox(command, dict(os.environ), clean_up=lambda: _remove(name))
+    hint = "\n\nRun 'docker run --help'"
+    return Sandbox(command, dict(os.environ), hint=hint, clean_up=lambda: _remove(name))
 
 
 def _remove(name: str) -> None:

@@ -19,6 +19,7 @@ class Sandbox:
         command: Command line of the process.
         environment: Its whole environment; nothing is inherited.
         pass_fds: File descriptors that it inherits.
+        hint: Beginning of what the command adds to each of its messages.
         clean_up: Called after the process is dead, and before if it cannot be killed.
 
     """
@@ -28,9 +29,10 @@ class Sandbox:
         command: list[str],
         environment: dict[str, str],
         pass_fds: tuple[int, ...] = (),
+        hint: str = "",
         clean_up: Callable[[], None] = lambda: None,
     ) -> None:
-        self._clean_up = clean_up
+        self._clean_up, self._hint = clean_up, hint
         # A file and not a pipe: nobody reads stderr while the process runs, and a full pipe would block it.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by kill()
         self.process = subprocess.Popen(
@@ -50,7 +52,7 @@ class Sandbox:
         with suppress(ValueError):  # the file is closed
             self._stderr.seek(0)
             text = self._stderr.read().decode(errors="replace")
-            lines = text.partition("\n\nRun 'docker run --help'")[0].strip().splitlines()
+            lines = (text.partition(self._hint)[0] if self._hint else text).strip().splitlines()
             return lines[-1][:300] if lines else ""
         return ""
 
