@@ -25,6 +25,7 @@ def executor(request):
 
 def attack(executor: Executor, code: str, *tests: str, limits: Limits = BRIEF) -> ExecutionResult:
     """Run a program among well-behaved ones, whose verdicts it must not change; return its own result."""
+    zombies_before = zombies()
     neighbours = [Program(GOOD.code + f"\nnumber = {number}", GOOD.test_list) for number in range(12)]
     before, after = neighbours[:6], neighbours[6:]
     results = executor.run(
@@ -33,7 +34,7 @@ def attack(executor: Executor, code: str, *tests: str, limits: Limits = BRIEF) -
     own = results.pop(len(before))
     assert all(result.all_passed for result in results)
     assert not own.is_infra_failure, own.infra_error
-    assert zombies() == 0
+    assert zombies() <= zombies_before
     return own
 
 

@@ -6,12 +6,13 @@ import sys
 
 import pytest
 
-from cocos.executor import Executor
+from cocos.executor import Executor, Limits
 from cocos.executor.__main__ import main
 from cocos.executor.doctor import broken_promises
 from cocos.executor.promises import PROMISES
-from cocos.executor.sandboxes import levels, rlimits
-from tests.support.executor import offered
+from cocos.executor.sandboxes import levels, namespaces, rlimits
+from cocos.executor.sandboxes.interpreter import Interpreter
+from tests.support.executor import offered, processes_below
 from tests.support.ordinary_user import run_python
 
 pytestmark = pytest.mark.processes
@@ -87,3 +88,17 @@ def test_bubblewrap_says_itself_why_it_does_not_start(tmp_path):
     assert done.stdout.strip() == (
         "bubblewrap does not work here (bwrap: Failed to make / slave: Invalid argument)"
     ), done.stderr
+
+
+def test_a_sandbox_that_ends_while_it_starts_leaves_no_process(tmp_path, monkeypatch):
+    (tmp_path / "bwrap").write_text(
+        f"#!{sys.executable}\nimport os, sys, time\n"
+        "os.write(int(sys.argv[sys.argv.index('--info-fd') + 1]), b'{\"child-pid\": 999999999}')\n"
+        "time.sleep(60)\n"
+    )
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    processes = processes_below(os.getpid())
+    with pytest.raises(FileNotFoundError, match="999999999"):
+        namespaces.launch(Limits(), Interpreter())
+    assert processes_below(os.getpid()) == processes

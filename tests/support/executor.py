@@ -38,9 +38,9 @@ def statuses(result: ExecutionResult) -> list[Status]:
     return [verdict.status for verdict in result.verdicts]
 
 
-def zombies() -> int:
-    """Return how many children of this process have ended without a wait."""
-    return sum(state == "Z" and parent == os.getpid() for state, parent in _processes().values())
+def zombies() -> set[int]:
+    """Return the ids of this process's children that have ended without a wait."""
+    return {pid for pid, found in _processes().items() if found == ("Z", os.getpid())}
 
 
 def is_zombie(pid: int) -> bool:

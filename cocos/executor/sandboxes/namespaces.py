@@ -85,10 +85,13 @@ def launch(limits: Limits, interpreter: Interpreter) -> Sandbox:
         info_w = -1
         try:
             _map_users(info_r)
+            os.write(block_w, b"1")
         except json.JSONDecodeError:  # bubblewrap has ended without a report, and said why
             sandbox.process.wait()
             raise ValueError(sandbox.stderr_tail()) from None
-        os.write(block_w, b"1")
+        except OSError:  # it was killed after its report
+            sandbox.kill()
+            raise
     finally:
         for fd in (info_r, info_w, block_r, block_w):
             if fd >= 0:
