@@ -19,6 +19,7 @@ an exception. An encoded value is an atom or a list:
     ["error", number, class, args, text, attributes, cause, members]   an exception
 """
 
+import ctypes
 import json
 import os
 import sys
@@ -37,6 +38,7 @@ MAX_CAUSES = 9  # of an exception's causes, and of groups in groups
 MEMBERS = (MemberDescriptorType, GetSetDescriptorType)
 SHARED_MODULES = set(sys.stdlib_module_names)  # and packages
 ALONE = 3  # references to an object that only the table refers to, during a sweep
+LARGE = 100  # elements, from which on a comparison in C is faster
 SCALARS = ATOMS | {int}
 SIZE_BYTES, READ_BYTES = 4, 1 << 16
 # What JSONEncoder and JSONDecoder call, without what they build for each message.
@@ -44,6 +46,9 @@ _encoder: Any = json.encoder
 _to_json = _encoder.c_make_encoder(None, None, _encoder.encode_basestring, None, ":", ",", False, False, True)
 _from_json: Any = vars(json.JSONDecoder())["scan_once"]
 _read, _write = os.read, os.write
+_memcmp = ctypes.CDLL(None).memcmp
+_memcmp.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
+_TUPLE_HEADER, _POINTER = tuple.__basicsize__, tuple.__itemsize__
 
 
 class End:
@@ -222,9 +227,8 @@ class End:
         self._changed = {}
         for number, (tag, known) in self.contents.items():
             content = data_types.content(tag, self.objects[number])
-            is_same = len(content) == len(known) and all(map(is_, content, known))
             # The bytes of an array are another object each time.
-            if not is_same and (tag != "N" or content != known):
+            if not _are_same(content, known) and (tag != "N" or content != known):
                 self._changed[number] = tag, content
         return [[number, *self._encode_all(content)] for number, (_, content) in self._changed.items()]
 
@@ -267,6 +271,17 @@ class End:
     def forget_from(self, first: int) -> None:
         """Remove the objects of this process that have got a number since `first`, and were not sent."""
         self.forget([number for number in range(first, self.next_number, 2) if number in self.objects])
+
+
+def _are_same(left: tuple, right: tuple) -> bool:
+    """Return whether two tuples have the same objects as elements."""
+    if len(left) != len(right):
+        return False
+    if len(left) < LARGE:
+        return all(map(is_, left, right))
+    # The pointers to a tuple's elements lie behind its header.
+    starts = id(left) + _TUPLE_HEADER, id(right) + _TUPLE_HEADER
+    return not _memcmp(*starts, _POINTER * len(left))
 
 
 def send(message: list, max_bytes: int = MAX_BYTES) -> None:
