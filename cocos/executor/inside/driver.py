@@ -203,11 +203,15 @@ class Driver(DriverEnd):
             self.leave(MALFORMED)
         self.namespace = {"__name__": MODULE, "__builtins__": self.names}
         self.namespace.update(
-            __compare__=self.compare, __true__=self.is_true, __is__=self.is_same, __type__=self.type_of
+            __compare__=self.compare,
+            __true__=self.is_true,
+            __is__=self.is_same,
+            __type__=self.type_of,
+            __source__=self.note_source,
         )
         self._setup_error: BaseException | None = None
         try:
-            exec(self._code(setup, "exec"), self.namespace)
+            exec(_compiled(setup), self.namespace)
         except BaseException as error:
             self._setup_error = error
         if self.is_gone:
@@ -236,7 +240,7 @@ class Driver(DriverEnd):
                 value = self.request("evaluate", source)
                 return ["value", data_types.encode_plain(value, [self._max_bytes])]
             else:
-                exec(self._code(source, "exec"), self.namespace)
+                exec(_compiled(source), self.namespace)
         except data_types.NotPlainValue as raised:
             [value] = raised.args
             name = facts(value).name if is_object(value) else type(value).__name__
@@ -255,12 +259,6 @@ class Driver(DriverEnd):
         if type(error) is AssertionError and not error.args and self._false:
             return ["e", name, "", *self._false]
         return ["e", str(name), text_of(error)]
-
-    def _code(self, source: str, mode: str) -> types.CodeType:
-        """Return compiled source under a file name of its own, by which its functions are found."""
-        name = f"<test {len(self.sources)}>"
-        self.sources[name] = source
-        return _compiled(source, name, mode)
 
     def mark(self, reason: str, is_programs: bool = True, *told: Any) -> None:
         """Note that the program's process has decided something, and what it has got to know by that."""
@@ -512,8 +510,8 @@ def _size() -> int:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(source: str, name: str, mode: str) -> types.CodeType:
-    return compile(source, name, mode, 0, True)
+def _compiled(source: str) -> types.CodeType:
+    return compile(source, "<test>", "exec", 0, True)
 
 
 def _shown(value: Any) -> str:

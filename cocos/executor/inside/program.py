@@ -220,9 +220,9 @@ class ProgramEnd(exchange.End):
                 return getattr(self.decode(owner), name)
             case ["function", int(number), str(name), str(source), list(names), defaults, keywords, *nodes]:
                 body = "\n ".join([*source.split("\n"), f"return {name}"])
+                if name == "<lambda>":
+                    body = f"return {source}"
                 maker = f"def make({', '.join(names)}):\n {body}"
-                if source.startswith("return "):  # a lambda
-                    maker = f"def make({', '.join(names)}): {source}"
                 found: dict[str, Any] = {}
                 _execute(_compile(maker, "<test>", "exec", 0, True), _NAMESPACE, found)
                 function = found["make"](*[None] * len(names))
