@@ -30,8 +30,8 @@ import fixed_world
 import objects
 from driver_end import MALFORMED, MODULE, CannotCross, DriverEnd, ProgramGone, ProgramStopIteration
 from exchange import text_of
-from objects import ARITHMETIC, COMPARISONS, CONVERSIONS, NAMED, NO_DATA, Facts, facts, is_object
-from wire_format import CONTROL_FD, DRIVER_HEADER, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD
+from objects import ARITHMETIC, COMPARISONS, CONVERSIONS, FUNCTIONS, NAMED, NO_DATA, Facts, facts, is_object
+from wire_format import CONTROL_FD, DRIVER_HEADER, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD, read_exactly
 
 MAX_GROWTH = 64 << 10  # KiB that jobs may leave in this process
 RECURSION_LIMIT = 10_000  # values that are nested deeply take several frames for each level
@@ -87,9 +87,7 @@ def run_driver(max_bytes: int) -> None:
         if peer != PEER_FD:
             os.dup2(peer, PEER_FD)
             os.close(peer)
-        job = bytearray()
-        while len(job) < size:
-            job += control.recv(size - len(job))
+        job = read_exactly(CONTROL_FD, size)
         fixed_world.restart()
         fixed_world.WORLD.restart_clock(clock_ns or None)
         rows, may_go_on = _run(marshal.loads(job), max_bytes)
@@ -428,8 +426,6 @@ class Driver(DriverEnd):
         others = [self.data(other) if is_object(other) and facts(other).has_data else other for other in args]
         if operation in ("__str__", "__repr__", "__format__", "__enter__", "__next__"):
             return self.request(operation, value, *args)
-        if operation == "__bool__":
-            return bool(data)
         is_in_place = operation in ARITHMETIC and operation[2] == "i"
         changes = is_in_place or operation in ("__setitem__", "__delitem__")
         if is_in_place and hasattr(type(data), operation):
@@ -438,16 +434,7 @@ class Driver(DriverEnd):
             return self.request(operation, value, *args)
         if operation == "__getitem__" and isinstance(data, collections.defaultdict) and args[0] not in data:
             return self.request(operation, value, *args)
-        method: Any = getattr(type(data), operation, None)
-        if method is None:
-            if operation in ("__int__", "__float__"):
-                return {"__int__": int, "__float__": float}[operation](data)
-            if operation in ARITHMETIC and operation[2] == "r" and operation != "__rshift__":
-                return vars(operator)[f"__{operation[3:]}"](others[0], data)
-            if operation in COMPARISONS - {"__contains__"} or operation in ARITHMETIC:
-                return NotImplemented
-            raise TypeError(f"{facts(value).name!r} object has no {operation}")
-        return method(data, *others)
+        return FUNCTIONS[operation](data, *others)
 
     def data(self, value: Any) -> Any:
         """Return the data of an object whose class derives from one of data, as they are now."""

@@ -21,16 +21,16 @@ an exception. An encoded value is an atom or a list:
 
 import ctypes
 import json
-import os
 import sys
 from contextlib import suppress
 from operator import is_
+from os import read
 from types import GetSetDescriptorType, MappingProxyType, MemberDescriptorType
 from typing import Any
 
 import data_types
 from data_types import ATOMS, CodecError
-from wire_format import MESSAGE_CHARS, PEER_FD
+from wire_format import MESSAGE_CHARS, PEER_FD, read_exactly, write_all
 
 MAX_BYTES = 16 << 20  # of one message
 SMALL_TABLE = 64  # objects that are always swept
@@ -45,7 +45,6 @@ SIZE_BYTES, READ_BYTES = 4, 1 << 16
 _encoder: Any = json.encoder
 _to_json = _encoder.c_make_encoder(None, None, _encoder.encode_basestring, None, ":", ",", False, False, True)
 _from_json: Any = vars(json.JSONDecoder())["scan_once"]
-_read, _write = os.read, os.write
 _memcmp = ctypes.CDLL(None).memcmp
 _memcmp.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
 _TUPLE_HEADER, _POINTER = tuple.__basicsize__, tuple.__itemsize__
@@ -295,10 +294,7 @@ def send(message: list, max_bytes: int = MAX_BYTES) -> None:
     data = packed(message)
     if len(data) > max_bytes:
         raise OverflowError
-    if (written := _write(PEER_FD, data)) < len(data):
-        view = memoryview(data)[written:]
-        while view:
-            view = view[_write(PEER_FD, view) :]
+    write_all(PEER_FD, data)
 
 
 def packed(message: list) -> bytes:
@@ -314,19 +310,16 @@ def receive() -> bytes:
         EOFError, OSError: The other process has ended, or has sent no message.
 
     """
-    data = _read(PEER_FD, READ_BYTES)
+    data = read(PEER_FD, READ_BYTES)
     if len(data) < SIZE_BYTES:
         raise EOFError("the other process has ended")
     size = SIZE_BYTES + int.from_bytes(data[:SIZE_BYTES], "big")
     if size > MAX_BYTES or len(data) > size:
         raise EOFError("a message that is too large")
     if len(data) < size:
-        parts = bytearray(data)
-        while len(parts) < size:
-            if not (part := _read(PEER_FD, min(size - len(parts), 1 << 20))):
-                raise EOFError("the other process has ended")
-            parts += part
-        data = bytes(parts)
+        data += read_exactly(PEER_FD, size - len(data))
+        if len(data) < size:
+            raise EOFError("the other process has ended")
     return data[SIZE_BYTES:]
 
 

@@ -6,12 +6,9 @@ at import, in the zygote; children share these memory pages until they write to 
 """
 
 import builtins
-import copy
 import gc
 import importlib
 import marshal
-import math
-import operator
 import os
 import resource
 import sys
@@ -23,9 +20,8 @@ from typing import Any
 
 import data_types
 import exchange
-import program_input
 from exchange import text_of
-from objects import ARITHMETIC, OPERATIONS
+from objects import FUNCTIONS, OPERATIONS
 from wire_format import PEER_FD
 
 # The modules that candidates import most. The zygote imports them once, and every child inherits them.
@@ -60,7 +56,7 @@ def run_program(job: bytes, max_bytes: int) -> None:
     sys.setrecursionlimit(sys.getrecursionlimit() + FRAMES)
     try:
         if stdin or files:
-            program_input.provide(stdin, files)
+            _provide(stdin, files)
         _execute(_compile(code, "<code>", "exec", 0, True), _NAMESPACE)
         if setup:
             _execute(_compile(setup, "<setup>", "exec", 0, True), _NAMESPACE)
@@ -75,6 +71,20 @@ def run_program(job: bytes, max_bytes: int) -> None:
         end.serve()
     finally:
         _exit(0)  # without the candidate's atexit handlers
+
+
+def _provide(stdin: str, files: tuple[tuple[str, str], ...]) -> None:
+    """Let `stdin` be what descriptor 0 reads, and write files (path, text) below the working folder."""
+    if stdin:
+        # A memory file, not a pipe: a pipe takes 64 KiB and blocks its writer, which is this process.
+        with open(os.memfd_create("stdin"), "wb") as file:
+            file.write(stdin.encode())
+            file.seek(0)
+            os.dup2(file.fileno(), 0)
+    for path, text in files:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(path, "xb") as file:
+            file.write(text.encode())
 
 
 def own_builtins(namespace: dict) -> list[str]:
@@ -182,7 +192,7 @@ class ProgramEnd(exchange.End):
             case "classes":
                 self.classes = {name: _NAMESPACE[name] for name in values}
                 return None
-        return _FUNCTIONS[operation](*values, **keywords)
+        return FUNCTIONS[operation](*values, **keywords)
 
     def encode_foreign(self, value: Any) -> Any:
         cls = type(value)
@@ -240,38 +250,6 @@ class ProgramEnd(exchange.End):
                 self.add(number, error)
                 return error
         return data_types.decode_leaf(node)
-
-
-def _operator(name: str) -> Any:
-    """Return what does the work of a special method; for `__rsub__`, `a - b` with the sides swapped."""
-    is_swapped = name[2] == "r" and name != "__rshift__"
-    plain = f"__{name[3:]}" if is_swapped else name
-    function: Any = divmod if plain == "__divmod__" else vars(operator)[plain]
-    return (lambda value, other: function(other, value)) if is_swapped else function
-
-
-_FUNCTIONS: dict[str, Any] = {
-    **{name: _operator(name) for name in ARITHMETIC if name != "__idivmod__"},
-    **{
-        f"__{name}__": vars(module)[name]
-        for module, names in (
-            (operator, "eq ne lt le gt ge contains getitem setitem delitem index neg pos invert"),
-            (builtins, "bool int float complex abs round len iter next reversed str repr format dir"),
-            (math, "trunc floor ceil"),
-        )
-        for name in names.split()
-    },
-    **{
-        name: vars(builtins)[name]
-        for name in ("getattr", "setattr", "delattr", "callable", "hasattr", "type")
-    },
-    "__enter__": lambda value: value.__enter__(),
-    "__exit__": lambda value, *error: value.__exit__(*error),
-    "__copy__": copy.copy,
-    "__deepcopy__": lambda value, memo=None: copy.deepcopy(value),
-    "__instancecheck__": lambda cls, value: isinstance(value, cls),
-    "__subclasscheck__": lambda cls, value: issubclass(value, cls),
-}
 
 
 def warm_up() -> None:
