@@ -45,7 +45,7 @@ _PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, float, list, dict, set
 _LENGTH = "__len__", "()"  # asked for, among the answers of an object
 # Special attributes that a test may ask for. With others an object tells C code what to do.
 _SPECIAL_WORDS = """
-__name__ __qualname__ __module__ __dict__ __wrapped__ __annotations__ __defaults__ __array__
+__name__ __qualname__ __module__ __dict__ __wrapped__ __annotations__ __defaults__ __kwdefaults__ __array__
 __mro__ __bases__ __self__ __func__ __members__ __origin__ __args__ __cause__ __notes__ __slots__
 __version__ __match_args__ __dataclass_fields__ """
 _SPECIAL = frozenset(_SPECIAL_WORDS.split())

@@ -31,7 +31,6 @@ COMMON_MODULES = (
 )
 FRAMES = 60  # that a request adds to the stack of the program
 FRAMES_OF_VALUES = 5000  # for values that are nested deeply
-MANY_BRACKETS = 200  # in a message whose values may be nested deeply
 MAX_FUNCTIONS = 16  # that the driver is told of before it asks
 
 for _name in COMMON_MODULES.split():
@@ -117,7 +116,8 @@ class ProgramEnd(exchange.End):
                 return  # also after the last test
             kind = "v"
             try:
-                values, names, operation = self._read(request)
+                with _more_frames():
+                    values, names, operation = self._read(*exchange.parsed(request))
                 split = len(values) - len(names)
                 keywords = dict(zip(names, values[split:], strict=True))
                 value = self._perform(operation, values[:split], keywords)
@@ -130,16 +130,10 @@ class ProgramEnd(exchange.End):
             self._answer(kind, value)
             del value
 
-    def _read(self, request: bytes) -> tuple[list, list, str]:
-        """Return values, names of keyword arguments and operation of a request."""
-        if request.count(b"[") > MANY_BRACKETS:
-            with _more_frames():
-                return self._decoded(*exchange.parsed(request))
-        return self._decoded(*exchange.parsed(request))
-
-    def _decoded(
+    def _read(
         self, operation: str, nodes: list, names: list, changes: list, dropped: list, captured: list
-    ) -> tuple:
+    ) -> tuple[list, list, str]:
+        """Return values, names of keyword arguments and operation of a request."""
         for number, name, node in captured:
             self._cells[number][name].cell_contents = self.decode(node)
         values = self.decode_all(nodes)
@@ -150,12 +144,10 @@ class ProgramEnd(exchange.End):
     def _answer(self, kind: str, value: Any) -> None:
         first = self.next_number
         try:
-            try:
-                self._send(kind, value)
-            except RecursionError:
-                self.forget_from(first)
-                with _more_frames():
-                    self._send(kind, value)
+            with _more_frames():
+                node = self.encode(value) if kind == "v" else self.encode_error(value)
+                rebound = [name for name, told in self._told.items() if _NAMESPACE.get(name) is not told]
+                self.send([kind, node, self.changes(), rebound], self._max_bytes)
         except (MemoryError, RecursionError, OverflowError) as error:
             _use_spare_memory()
             self.forget_from(first)
@@ -163,11 +155,6 @@ class ProgramEnd(exchange.End):
             known = ["", name, ["builtins", "Exception"]] if name == "OutputLimit" else ["builtins", name]
             text = "more than output_kb" if name == "OutputLimit" else "while a value was sent"
             exchange.send(["e", ["error", self.register(error), known, None, text, [], None, []], [], []])
-
-    def _send(self, kind: str, value: Any) -> None:
-        node = self.encode(value) if kind == "v" else self.encode_error(value)
-        rebound = [name for name, told in self._told.items() if _NAMESPACE.get(name) is not told]
-        self.send([kind, node, self.changes(), rebound], self._max_bytes)
 
     def _perform(self, operation: str, values: list, keywords: dict) -> Any:
         match operation:
@@ -278,9 +265,9 @@ def warm_up() -> None:
 
 @contextmanager
 def _more_frames() -> Iterator[None]:
-    """Let values that are nested deeply be encoded."""
+    """Let values that are nested deeply be encoded and decoded."""
     limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(limit + FRAMES_OF_VALUES)
+    sys.setrecursionlimit(max(limit, FRAMES_OF_VALUES))
     try:
         yield
     finally:
