@@ -50,6 +50,9 @@ class DriverEnd(exchange.End):
     Attributes:
         namespace: The names of the tests.
         names: The builtins of the tests, and the names of the program that are known.
+        remote: Names that are the program's.
+        reasons: Why the test is marked, and whether the program is the cause.
+        lasting: Those that hold for all later tests: the program knows a value.
         sources: Of the functions of tests that can cross: source, names from elsewhere, and whether it has a
             constant that a test may expect.
         moment: Number of requests.
@@ -70,6 +73,9 @@ class DriverEnd(exchange.End):
         self.is_gone = False
         self.error_at_end: tuple[str, str] | None = None
         self.names: dict[str, Any] = {}
+        self.remote: set[str] = set()
+        self.reasons: dict[str, bool] = {}
+        self.lasting: dict[str, bool] = {}
         self._captured: dict[int, tuple[dict, dict]] = {}
         self._error_classes: dict[str, Any] = {}
 
@@ -90,14 +96,15 @@ class DriverEnd(exchange.End):
             outcome = ["undecided", str(error)[:MESSAGE_CHARS]]
             if not isinstance(error, CannotCross):  # data that the program may have made
                 outcome = ["e", "OutputLimit", "more data than one message takes, or nested too deeply"]
-            self.final = self.final or outcome
+            self.decide(outcome)
             raise CannotCross(outcome[-1]) from None
         answer = self.receive()
         try:
             kind, node, changes, rebound = answer
             value = self.decode(node)
             self.apply(changes)
-            self.forget_names(rebound)
+            for name in self.remote.intersection(map(str, rebound)):
+                self.names.pop(name, None)  # it is looked up again
         except (MemoryError, ProgramGone):
             raise
         except BaseException:
@@ -199,12 +206,14 @@ class DriverEnd(exchange.End):
             self.mark("the program gets a value with a function of the test", False, *values)
 
     def mark(self, reason: str, is_programs: bool = True, *told: Any) -> None:
-        """Note that the program's process has decided something."""
-        raise NotImplementedError
+        """Note that the program's process has decided something, and what it has got to know by that."""
+        self.reasons[reason] = is_programs or self.reasons.get(reason, False)
+        if any(not is_object(value) and data_types.may_be_expected(value) for value in told):
+            self.lasting[reason] = self.reasons[reason]
 
-    def forget_names(self, names: list) -> None:
-        """Look these names of the program up again."""
-        raise NotImplementedError
+    def decide(self, outcome: list) -> None:
+        """Note an outcome that the test cannot change any more, whatever it catches."""
+        self.final = self.final or outcome
 
     def forget_from(self, first: int) -> None:
         super().forget_from(first)
