@@ -1,7 +1,6 @@
 """The schema of samples.jsonl, and the conversion of trajectories to rows and back.
 
-Every reader and writer of rows goes through this module. docs/evaluation.md lists the keys below in
-tables; a test compares the two. This module does not know where rows are stored.
+Every reader and writer of rows goes through this module. It does not know where rows are stored.
 """
 
 from collections.abc import Mapping
@@ -93,7 +92,7 @@ class SampleRow(TypedDict):
     text: str  # task description of the problem
     tests: list[str]  # source of every scored test, the visible ones first
     num_visible_tests: int  # number of tests that prompts and feedback may quote, the first ones of `tests`
-    turns: list[TurnRow]  # Turns 1, 2, ... in order.
+    turns: list[TurnRow]  # turns 1, 2, ... in order
 
 
 def trajectory_to_row(trajectory: Trajectory, **conditions: Any) -> SampleRow:

@@ -1,8 +1,6 @@
-"""The schema of samples.jsonl: rows, their version, and the tables in docs/evaluation.md."""
+"""The schema of samples.jsonl: rows and their version."""
 
-import inspect
 import json
-import re
 from dataclasses import fields, replace
 from types import UnionType
 from typing import Literal, get_args, get_origin, get_type_hints
@@ -24,7 +22,6 @@ from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.files.json_lines import DataError, Place
 from cocos.generation import Completion
 from cocos.trajectories import Step, Trajectory, Turn
-from tests.support.paths import ROOT
 
 CONDITIONS = conditions(EvalConfig(model_name_or_path="m", test_data="t", output_dir="o"))
 
@@ -186,50 +183,10 @@ def test_a_row_has_the_keys_of_the_schema_and_values_of_their_types(problem):
     assert {field.name for field in fields(Verdict)} - {"encoded"} == VerdictRow.__annotations__.keys()
 
 
-def meanings(schema):
-    """Return the comments beside the fields of a schema, or above them, as key -> meaning."""
-    found, above = {}, []
-    for line in inspect.getsource(schema).splitlines():
-        code, _, comment = line.strip().partition("# ")
-        if not code:
-            above.append(comment)
-        elif field := re.match(r"(\w+): ", code):
-            found[field[1]], above = " ".join(filter(None, [*above, comment])), []
-    return {key: sentence(text) for key, text in found.items()}
-
-
-def sentence(text):
-    return f"{text[0].upper()}{text[1:].removesuffix('.')}."
-
-
 # A row records what was used: the protocol by its name, and the temperature of every turn.
 CONDITION_TYPES = {name: get_type_hints(EvalConfig)[name] for name in CONDITIONS} | {
     "temperature": list[float]
 }
-
-
-def json_type(kind):
-    names = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
-    names |= {TurnRow: "turn", VerdictRow: "verdict"}
-    if isinstance(kind, UnionType):
-        return " or ".join(map(json_type, get_args(kind)))
-    if get_origin(kind) is Literal:
-        return "string"
-    return f"list of {json_type(get_args(kind)[0])}s" if get_args(kind) else names[kind]
-
-
-def test_the_tables_of_the_evaluation_page_equal_the_schema():
-    page = (ROOT / "docs/evaluation.md").read_text()
-    tables = page.split("| key | type | meaning |\n| --- | --- | --- |\n")[1:]
-    documented = [table.split("\n\n")[0].strip().split("\n") for table in tables]
-    conditions_table = documented.pop(1)
-    assert documented == [
-        [f"| {key} | {json_type(kind)} | {meanings(schema)[key]} |" for key, kind in own_keys(schema).items()]
-        for schema in (SampleRow, TurnRow, ExtraTurnKeys, VerdictRow)
-    ]
-    assert {line.split(" `--")[0] for line in conditions_table} == {
-        f"| {name} | {json_type(kind)} |" for name, kind in CONDITION_TYPES.items()
-    }
 
 
 PLACE = Place("run/samples.jsonl", 3)
