@@ -15,7 +15,7 @@ import sys
 import types
 from _socket import SHUT_WR, socketpair
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import data_types
@@ -231,10 +231,14 @@ class ProgramEnd(exchange.End):
                     if used in cells:
                         cells[used].cell_contents = self.decode(node)
                 return function
-            case ["error", int(number), [str(module), str(name), *_], args, *_]:
+            case ["error", int(number), [str(module), str(name), *_], args, _, list(attributes), *_]:
                 cls = self.classes[name] if module == "setup" else vars(sys.modules[module])[name]
-                error = cls(*self.decode(args)) if args else cls()
+                # Not `cls(*args)`: the arguments of JSONDecodeError are others.
+                error = cls.__new__(cls, *(self.decode(args) or ()))
                 self.add(number, error)
+                for attribute, value in attributes:
+                    with suppress(AttributeError, TypeError):
+                        setattr(error, attribute, self.decode(value))
                 return error
         return data_types.decode_leaf(node)
 
