@@ -24,7 +24,7 @@ from typing import Any
 from cocos.executor.inside.data_types import holds_expected
 from cocos.executor.judging.names import free_names
 
-SYMBOLS: dict[type, str] = {
+_SYMBOLS: dict[type, str] = {
     **{ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="},
     **{ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"},
 }
@@ -35,20 +35,6 @@ def instrumented(test: str) -> str:
     """Return a test's source with the calls."""
     has_own_type = "type" not in free_names(symtable.symtable(test, "<test>", "exec"))
     return ast.unparse(ast.fix_missing_locations(_Instrumenter(has_own_type).visit(ast.parse(test))))
-
-
-def tolerance(condition: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr] | None:
-    """Return both sides and the tolerance of `abs(a - b) < tolerance`, or None."""
-    match condition:
-        case ast.Compare(
-            left=ast.Call(
-                func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)], keywords=[]
-            ),
-            ops=[ast.Lt()],
-            comparators=[limit],
-        ):
-            return left, right, limit
-    return None
 
 
 class _Instrumenter(ast.NodeTransformer):
@@ -63,18 +49,19 @@ class _Instrumenter(ast.NodeTransformer):
         else:
             node.msg = node.msg and self.visit(node.msg)
             condition.left, *condition.comparators = map(self.visit, (condition.left, *condition.comparators))
-        if parts := tolerance(condition):
-            node.test = _call(
-                "__compare__",
-                ast.Constant(f"{_left_mark(parts[0])}within"),
-                *parts,
-                ast.Name("abs", ast.Load()),
-            )
-        elif isinstance(condition, ast.Compare) and len(condition.ops) == 1:
-            symbol = ast.Constant(_left_mark(condition.left) + SYMBOLS[type(condition.ops[0])])
-            node.test = _call("__compare__", symbol, condition.left, condition.comparators[0])
-        else:
-            node.test = _call("__true__", text, node.test)
+        match condition:
+            case ast.Compare(
+                left=ast.Call(func=ast.Name(id="abs"), args=[ast.BinOp(left, ast.Sub(), right)], keywords=[]),
+                ops=[ast.Lt()],
+                comparators=[limit],
+            ):
+                symbol = ast.Constant(f"{_left_mark(left)}within")
+                node.test = _call("__compare__", symbol, left, right, limit, ast.Name("abs", ast.Load()))
+            case ast.Compare(left=left, ops=[operator], comparators=[right]):
+                symbol = ast.Constant(_left_mark(left) + _SYMBOLS[type(operator)])
+                node.test = _call("__compare__", symbol, left, right)
+            case _:
+                node.test = _call("__true__", text, node.test)
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
