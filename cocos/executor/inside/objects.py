@@ -16,10 +16,6 @@ _BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and 
 ARITHMETIC = frozenset(f"__{kind}{name}__" for name in _BINARY.split() for kind in ("", "r", "i"))
 _NUMBERS = "int float complex index neg pos abs invert round trunc floor ceil"
 CONVERSIONS = frozenset(f"__{name}__" for name in _NUMBERS.split())
-_OTHERS = """ __bool__ __len__ __iter__ __next__ __reversed__ __getitem__ __setitem__ __delitem__
-__enter__ __exit__
-__str__ __repr__ __format__ __call__ __copy__ __deepcopy__ __instancecheck__ __subclasscheck__ __dir__ """
-OPERATIONS = COMPARISONS | ARITHMETIC | CONVERSIONS | frozenset(_OTHERS.split())
 
 
 def _operator(name: str) -> Any:
@@ -32,7 +28,7 @@ def _operator(name: str) -> Any:
 
 # What does the work of each operation, in the process that has the value.
 FUNCTIONS: dict[str, Any] = {
-    **{name: _operator(name) for name in ARITHMETIC if name != "__idivmod__"},
+    **{name: _operator(name) for name in ARITHMETIC - {"__idivmod__"}},
     **{
         f"__{name}__": vars(module)[name]
         for module, names in (
@@ -53,7 +49,7 @@ FUNCTIONS: dict[str, Any] = {
     "__instancecheck__": lambda cls, value: isinstance(value, cls),
     "__subclasscheck__": lambda cls, value: issubclass(value, cls),
 }
-
+OPERATIONS = {"__call__", *(name for name in FUNCTIONS if name[:2] == "__")}
 NAMED = ("class", "named")  # origins of objects that are the affair of a class that the test names
 NO_DATA: Any = object()
 driver: Any = None  # the driver's end of the conversation, which all objects ask
