@@ -14,8 +14,7 @@ import resource
 import sys
 import types
 from _socket import SHUT_WR, socketpair
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import data_types
@@ -98,6 +97,7 @@ class ProgramEnd(exchange.End):
     def __init__(self, max_bytes: int) -> None:
         super().__init__(first_number=2)
         self._max_bytes = max_bytes
+        self._more_frames = MoreFrames()
         self._cells: dict[int, dict[str, Any]] = {}  # of the names that functions of the test take from there
         self._told: dict[str, Any] = {}  # the names that the driver knows
 
@@ -116,7 +116,7 @@ class ProgramEnd(exchange.End):
                 return  # also after the last test
             kind = "v"
             try:
-                with _more_frames():
+                with self._more_frames:
                     values, names, operation = self._read(*exchange.parsed(request))
                 split = len(values) - len(names)
                 keywords = dict(zip(names, values[split:], strict=True))
@@ -144,7 +144,7 @@ class ProgramEnd(exchange.End):
     def _answer(self, kind: str, value: Any) -> None:
         first = self.next_number
         try:
-            with _more_frames():
+            with self._more_frames:
                 node = self.encode(value) if kind == "v" else self.encode_error(value)
                 rebound = [name for name, told in self._told.items() if _NAMESPACE.get(name) is not told]
                 self.send([kind, node, self.changes(), rebound], self._max_bytes)
@@ -267,15 +267,15 @@ def warm_up() -> None:
     os.close(devnull)
 
 
-@contextmanager
-def _more_frames() -> Iterator[None]:
-    """Let values that are nested deeply be encoded and decoded."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, FRAMES_OF_VALUES))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
+class MoreFrames:
+    """Lets values that are nested deeply be encoded and decoded."""
+
+    def __enter__(self) -> None:
+        self._limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(self._limit, FRAMES_OF_VALUES))
+
+    def __exit__(self, *_: object) -> None:
+        sys.setrecursionlimit(self._limit)
 
 
 def _use_spare_memory() -> None:
