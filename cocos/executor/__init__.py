@@ -6,6 +6,37 @@
 
 Needs the standard library only, and pyseccomp for the system-call filter. Does not know models.
 `cocos/executor/README.md` lists what each isolation level prevents and what it does not.
+
+    verdicts.py            programs, verdicts and results
+    limits.py              resource limits of a program
+    pool.py                Executor: threads, and results in order
+    job_queue.py           which job runs next, and which runs alone
+    runner.py              a program on a worker: second runs, failures, new workers
+    worker.py              jobs to a sandbox, answers from it
+    calibration.py         limits from the time of reference solutions
+    self_test.py           what a new executor must show
+    promises.py, doctor.py programs that try to break each promise of an isolation level
+    parser.py              ast.parse for several threads
+    judging/               in the trusted process
+      plans.py               where a test runs
+      in_child_reasons.py    why it needs the program's process
+      setups.py              what driver and program get of the setup
+      names.py               what a source binds and reads
+      instrumented.py        the test with calls of the driver
+      evidence.py            verdicts from what the driver reports
+    inside/                in the sandbox
+      zygote.py              forks a process for each program, and the driver
+      processes.py           the end of a job
+      driver.py              runs the tests
+      operations.py          what a test does with objects of the program, and what marks it
+      objects.py             what stands for these objects
+      program.py             runs the program, and does what the driver asks for
+      exchange.py            tables of objects and messages, the same at both ends
+      driver_end.py          the driver's end: requests, functions of the test, exceptions
+      data_types.py          values that cross as data
+      wire_format.py         jobs and answers, also of the trusted process
+      confinement.py, landlock.py, scratch.py, fixed_world.py, packages.py
+    sandboxes/             the isolation levels, and the system-call filter
 """
 
 from cocos.executor.limits import Limits

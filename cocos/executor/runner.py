@@ -9,16 +9,8 @@ from dataclasses import dataclass, replace
 
 from cocos.executor.inside.wire_format import TIMED_OUT
 from cocos.executor.judging.evidence import Answer, read_result
-from cocos.executor.judging.plans import (
-    Plan,
-    Setups,
-    given_names,
-    in_child,
-    names_of,
-    plan_tests,
-    read_setups,
-    together,
-)
+from cocos.executor.judging.plans import Plan, in_child, plan_tests, split_setup, together
+from cocos.executor.judging.setups import Setups
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.self_test import RIGHT
@@ -145,9 +137,7 @@ class Runner:
             return error
 
     def _run(self, program: Program, plans: tuple[Plan, ...], limits: Limits) -> tuple[Setups, Answer]:
-        used, _ = names_of(program.code)
-        given = given_names(program.setup, program.test_list)
-        setups = read_setups(program.setup, plans, used, given)
+        setups = split_setup(program, plans)
         if self._worker:
             try:
                 return setups, self._worker.run(program, plans, setups, limits)

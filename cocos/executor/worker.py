@@ -14,7 +14,8 @@ from collections.abc import Callable
 
 from cocos.executor.inside import wire_format
 from cocos.executor.judging.evidence import Answer
-from cocos.executor.judging.plans import Plan, Setups
+from cocos.executor.judging.plans import Plan
+from cocos.executor.judging.setups import Setups
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.verdicts import Program

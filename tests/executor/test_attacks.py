@@ -336,3 +336,24 @@ ORIGINAL = os.getuid()
 """
     allowed = ["setgid"] if executor.isolation == "seccomp" and os.geteuid() == 0 else []
     assert_contained(executor, code, f"assert gained() == {allowed}")
+
+
+def test_a_driver_that_a_program_has_stopped_is_replaced():
+    # Only at this level can a program send it a signal.
+    stop = """
+import os, signal
+def answer():
+    for path in os.listdir("/proc"):
+        try:
+            if path.isdigit() and int(path) != os.getpid():
+                with open(f"/proc/{path}/stat") as file: parent = int(file.read().rsplit(")")[-1].split()[1])
+                if parent == os.getppid(): os.kill(int(path), signal.SIGSTOP)
+        except OSError: pass
+    return 41
+"""
+    tests = ("assert answer() == 41",)
+    with Executor(1, Limits(wall_s=2, cpu_s=2), sandbox="rlimits") as executor:
+        stopped, after = (
+            executor.run([Program(code, tests)])[0] for code in (stop, "def answer(): return 41")
+        )
+    assert stopped.verdicts[0].status is Status.TIMEOUT and after.all_passed

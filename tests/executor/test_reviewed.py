@@ -213,6 +213,11 @@ PASS = {
     "special methods of a subclass of data": Case("class V(tuple): __add__ = lambda s, o: V(a + b for a, b in zip(s, o))", "assert V((1, 2)) + V((3, 4)) == (4, 6)"),
     "methods and variables with the words of modules": Case("class C:\n    def eval(s): return 3\n    def seed(s): return 4", "seed = C().seed()\nassert C().eval() == 3 and seed == 4"),
     "a graph of nodes with hashes": Case("def count(a): return len(a.nbrs)\ndef mk():\n    a, b = Node(1), Node(2)\n    a.nbrs[b] = b.nbrs[a] = 1\n    return a", "a = mk()\nassert count(a) == 1 and [n.v for n in a.nbrs] == [2]", "class Node:\n    def __init__(self, v): self.nbrs, self.v = {}, v\n    def __hash__(self): return hash(self.v)\n    def __eq__(self, o): return self.v == o.v"),
+    "a large list of equal elements of another type": Case("def f(xs): xs[:] = [float(x) for x in xs]\ndef g(xs): xs[7] = True", "xs = [1] * 5000\nf(xs)\nassert all(type(x) is float for x in xs)\ng(xs)\nassert xs[7] is True and type(xs[8]) is float"),
+    "an exception with other arguments than its class": Case("def f(e): return e.pos, e.msg, str(e)", "import json\ntry: json.loads('[1')\nexcept ValueError as e: assert f(e) == (e.pos, e.msg, str(e))"),
+    "a time zone": Case("from datetime import timedelta, timezone\ndef f(n): return timezone(timedelta(hours=n))", "from datetime import timezone\nassert f(0) is timezone.utc and repr(f(1)) == 'datetime.timezone(datetime.timedelta(seconds=3600))'"),
+    "defaults of keywords": Case("def f(*, n=3): return n", "assert f.__kwdefaults__ == {'n': 3}"),
+    "functions in a class and in functions": Case(APPLY, "class T:\n    @staticmethod\n    def twice(x: int, *, k=2) -> int: return k * x\ndef maker(n):\n    def power(x): return 1 if n == 0 else x ** n\n    return power\nassert apply(T.twice, 4) == 8 and apply(maker(3), 2) == 8"),
     "a name that is read before it is bound": Case("def f(x): return x", "g = f\nf = g(3)\nassert f == 3"),
 }  # fmt: skip
 

@@ -69,7 +69,7 @@ _LEAVES: dict[type, tuple[str, Any, Any]] = {
     range: ("r", _bounds, range),
     slice: ("sl", _bounds, slice),
     datetime.timedelta: ("td", lambda v: (v.days, v.seconds, v.microseconds), datetime.timedelta),
-    datetime.timezone: ("tz", lambda v: (v.utcoffset(None), v.tzname(None)), datetime.timezone),
+    datetime.timezone: ("tz", lambda v: v.__getinitargs__(), datetime.timezone),
     datetime.date: ("da", lambda v: (v.isoformat(),), datetime.date.fromisoformat),
     datetime.datetime: ("dt", *_with_zone(datetime.datetime)),
     datetime.time: ("ti", *_with_zone(datetime.time)),

@@ -3,15 +3,14 @@
 A test runs here as plain Python. Its names that only the program defines are asked of the program's process
 (`program.py`): calls go there with their arguments, and data or references to objects come back
 (`exchange.py`). So the program never sees a test or an expected value, and this process decides. Where an
-object of the program decides instead, as `==` between two of its objects does, the test is marked.
+object of the program decides instead, as `==` between two of its objects does, the test is marked
+(`operations.py`).
 
 The process serves many jobs, until a test could leave something behind in it.
 """
 
 import _signal
 import _socket
-import builtins
-import collections
 import gc
 import json
 import marshal
@@ -21,17 +20,17 @@ import resource
 import sys
 import time
 import types
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 import data_types
 import fixed_world
 import objects
-from driver_end import MALFORMED, MODULE, CannotCross, DriverEnd, ProgramGone, ProgramStopIteration
+from driver_end import MALFORMED, MODULE, CannotCross, ProgramGone, ProgramStopIteration
 from exchange import text_of
-from objects import ARITHMETIC, COMPARISONS, CONVERSIONS, NAMED, NO_DATA, Facts, facts, is_object
-from wire_format import CONTROL_FD, DRIVER_HEADER, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD
+from objects import facts, is_object
+from operations import Names, Operations
+from wire_format import CONTROL_FD, DRIVER_HEADER, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD, read_exactly
 
 MAX_GROWTH = 64 << 10  # KiB that jobs may leave in this process
 RECURSION_LIMIT = 10_000  # values that are nested deeply take several frames for each level
@@ -40,19 +39,6 @@ _OPERATORS: dict[str, Any] = {
     **{">=": operator.ge, "in": lambda a, b: a in b, "not in": lambda a, b: a not in b},
     "within": lambda a, b, tolerance, absolute: absolute(a - b) < tolerance,
 }
-# Methods of data. A test that calls one, as in `f(3).isdigit()`, expects that its object is data.
-_PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, float, list, dict, set)))
-_LENGTH = "__len__", "()"  # asked for, among the answers of an object
-# Special attributes that a test may ask for. With others an object tells C code what to do.
-_SPECIAL_WORDS = """
-__name__ __qualname__ __module__ __dict__ __wrapped__ __annotations__ __defaults__ __array__
-__mro__ __bases__ __self__ __func__ __members__ __origin__ __args__ __cause__ __notes__ __slots__
-__version__ __match_args__ __dataclass_fields__ """
-_SPECIAL = frozenset(_SPECIAL_WORDS.split())
-
-
-class NotPlainValue(BaseException):
-    """A value that the test compares with data is none."""
 
 
 def run_driver(max_bytes: int) -> None:
@@ -87,9 +73,7 @@ def run_driver(max_bytes: int) -> None:
         if peer != PEER_FD:
             os.dup2(peer, PEER_FD)
             os.close(peer)
-        job = bytearray()
-        while len(job) < size:
-            job += control.recv(size - len(job))
+        job = read_exactly(CONTROL_FD, size)
         fixed_world.restart()
         fixed_world.WORLD.restart_clock(clock_ns or None)
         rows, may_go_on = _run(marshal.loads(job), max_bytes)
@@ -130,47 +114,12 @@ def _run(job: tuple[str, list, list], max_bytes: int) -> tuple[list, bool]:
     return rows, is_clean
 
 
-class Names(dict):
-    """The builtins of the tests. A name that only the program has is looked up in its process.
-
-    Functions and classes are looked up once, other values each time: the program may assign new ones.
-    """
-
-    def __init__(self, driver: "Driver", remote: set[str], own: set[str]) -> None:
-        super().__init__(vars(builtins))
-        self._driver = driver
-        self.own = {name for name in own if name in self and name[:1] != "_"} - remote
-        self._remote = self.own | remote
-        self["callable"], self["hasattr"] = driver.is_callable, driver.has_attribute
-        for name in self._remote & self.keys():
-            del self[name]
-
-    def forget(self, names: list) -> None:
-        """Look these names up again."""
-        for name in self._remote.intersection(map(str, names)):
-            self.pop(name, None)
-
-    def __missing__(self, name: str) -> Any:
-        if name not in self._remote:
-            raise KeyError(name)
-        if name in self.own:
-            self._driver.mark(f"decided by {name} of the program")
-        value = self._driver.request("name", name)
-        self._driver.note_name(value, name)
-        if callable(value) and name not in self.own:
-            self[name] = value
-        return value
-
-
-class Driver(DriverEnd):
-    """The tests of a job, and what they may do with objects of the program."""
+class Driver(Operations):
+    """The tests of a job."""
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__()
         self._max_bytes = max_bytes  # of the value of an expression
-        self.reasons: dict[str, bool] = {}  # why the test is marked, and whether the program is the cause
-        self.lasting: dict[str, bool] = {}  # those that hold for all later tests: the program knows a value
-        self._has_computed = False  # the program has got data of the test by arithmetic
         self._false: list[str] = []  # operator and sides, or the text, of the assert that failed last
 
     def clear(self) -> None:
@@ -178,8 +127,6 @@ class Driver(DriverEnd):
         self.is_gone = True  # for what a generator does at its end
         for table in (self.namespace, self.names, self.objects, self.numbers, self.contents, self.sources):
             table.clear()
-
-    # Tests.
 
     def begin(self, setup: str, shared: list, tests: list, own: list, functions: dict) -> None:
         """Prepare the names of the tests, and run the setup.
@@ -192,22 +139,26 @@ class Driver(DriverEnd):
             functions: Encoded functions of the program by name.
 
         """
-        remote = {name for *_, names, _ in tests for name in names}
-        self.names = Names(self, remote, set(map(str, own)))
+        self.remote = {name for *_, names, _ in tests for name in names}
+        self.names = Names(self, set(map(str, own)))
         try:
             found = {name: self.decode(node) for name, node in functions.items()}
-            for name in remote.intersection(found):
+            for name in self.remote.intersection(found) - self.names.own:
                 self.names[name] = found[name]
                 self.note_name(found[name], name)
         except Exception:
             self.leave(MALFORMED)
         self.namespace = {"__name__": MODULE, "__builtins__": self.names}
         self.namespace.update(
-            __compare__=self.compare, __true__=self.is_true, __is__=self.is_same, __type__=self.type_of
+            __compare__=self.compare,
+            __true__=self.is_true,
+            __is__=self.is_same,
+            __type__=self.type_of,
+            __source__=self.note_source,
         )
         self._setup_error: BaseException | None = None
         try:
-            exec(self._code(setup, "exec"), self.namespace)
+            exec(_compiled(setup), self.namespace)
         except BaseException as error:
             self._setup_error = error
         if self.is_gone:
@@ -223,7 +174,7 @@ class Driver(DriverEnd):
     def outcome(self, source: str, kind: str) -> list:
         """Run a test and return its outcome."""
         self.reasons, self._false = {**self.lasting}, []
-        self.final: list | None = None
+        self.final = None
         self.expects_stop_iteration = "StopIteration" in source
         error: BaseException | None = None
         try:
@@ -236,37 +187,25 @@ class Driver(DriverEnd):
                 value = self.request("evaluate", source)
                 return ["value", data_types.encode_plain(value, [self._max_bytes])]
             else:
-                exec(self._code(source, "exec"), self.namespace)
+                exec(_compiled(source), self.namespace)
         except data_types.NotPlainValue as raised:
             [value] = raised.args
             name = facts(value).name if is_object(value) else type(value).__name__
-            error = NotPlainValue(f"returned {name}, which is not a plain value")
+            return ["e", "NotPlainValue", f"returned {name}, which is not a plain value"]
         except BaseException as raised:
             error = raised
         if self.is_gone:
             raise ProgramGone
-        if isinstance(error, CannotCross) and not self.final:  # of the setup
-            return ["undecided", str(error)[:MESSAGE_CHARS]]
         if self.final:
             return self.final
+        if isinstance(error, CannotCross):  # of the setup
+            return ["undecided", str(error)[:MESSAGE_CHARS]]
         if error is None:
             return ["passed"]
         name = "StopIteration" if isinstance(error, ProgramStopIteration) else type(error).__name__
         if type(error) is AssertionError and not error.args and self._false:
             return ["e", name, "", *self._false]
         return ["e", str(name), text_of(error)]
-
-    def _code(self, source: str, mode: str) -> types.CodeType:
-        """Return compiled source under a file name of its own, by which its functions are found."""
-        name = f"<test {len(self.sources)}>"
-        self.sources[name] = source
-        return _compiled(source, name, mode)
-
-    def mark(self, reason: str, is_programs: bool = True, *told: Any) -> None:
-        """Note that the program's process has decided something, and what it has got to know by that."""
-        self.reasons[reason] = is_programs or self.reasons.get(reason, False)
-        if any(not is_object(value) and data_types.may_be_expected(value) for value in told):
-            self.lasting[reason] = self.reasons[reason]
 
     # What the test's source calls: the plan has put these calls in.
 
@@ -287,224 +226,6 @@ class Driver(DriverEnd):
         self._false = [] if value else [text]
         return not self._false
 
-    def is_same(self, left: Any, right: Any) -> bool:
-        """Return `left is right`. Which objects of the program are the same one, it says itself."""
-        if is_object(left) and is_object(right):
-            self.mark(f"decided by the identity of {facts(left).name} of the program", False)
-        if left is not right and _is_same(left, right):
-            self.mark("decided by the identity of data of the program")
-            return True
-        return left is right
-
-    def type_of(self, value: Any) -> Any:
-        """Return what `type(value)` is in the program's process."""
-        if not is_object(value):
-            return type(value)
-        found = self.request("type", value)
-        if not is_object(found) and found in data_types.CROSSING:
-            self.mark(f"decided by the class of {facts(value).name} of the program")
-        return found
-
-    def is_callable(self, value: Any, /) -> bool:
-        """Return what `callable(value)` is in the program's process."""
-        return bool(self.request("callable", value)) if is_object(value) else callable(value)
-
-    def note_name(self, value: Any, name: str) -> None:
-        """Note that the test names a class of the program. A function has another name of its class."""
-        is_class = is_object(value) and name[:1].isupper() and facts(value).name == name
-        if is_class and facts(value).created == self.moment:  # not what the test has got by other means
-            facts(value).origin = "class"
-
-    def forget_names(self, names: list) -> None:
-        self.names.forget(names)
-
-    def has_attribute(self, value: Any, name: str, /) -> bool:
-        """Return what `hasattr(value, name)` is in the program's process."""
-        return bool(self.request("hasattr", value, name)) if is_object(value) else hasattr(value, name)
-
-    # What a test does with an object of the program.
-
-    def operate(self, operation: str, value: Any, args: tuple, kwargs: dict) -> Any:
-        """Do what a special method of an object would do."""
-        found = facts(value)
-        if operation == "__exit__":
-            return self._exit(value, found, args)
-        if found.has_data and operation != "__call__" and operation not in found.own:
-            return self._with_data(operation, value, args)
-        is_equality = operation in ("__eq__", "__ne__") and not is_object(args[0])
-        if is_equality and (args[0] is None or found.own.isdisjoint(("__eq__", "__ne__"))):
-            return NotImplemented
-        if operation == "__contains__" and found.is_known:  # a generator, for example
-            return any(item is args[0] or item == args[0] for item in value)
-        if operation in COMPARISONS:
-            self._refuse_or_mark(f"{operation} of {found.name}", found, args)
-        elif operation in ARITHMETIC:
-            return self._compute(operation, value, found, args)
-        elif operation == "__index__" and found.is_known:
-            raise TypeError(f"{found.name!r} object cannot be interpreted as an integer")
-        elif operation in CONVERSIONS or (self._has_computed and operation in ("__bool__", "__len__")):
-            self._refuse_or_mark(f"{operation} of {found.name}", found, args)
-        elif operation in ("__instancecheck__", "__subclasscheck__"):
-            self.mark(f"decided by {operation} of {found.name} of the program", False)
-        elif operation in ("__getitem__", "__iter__", "__len__", "__next__") and found.origin not in NAMED:
-            return self._unnamed(operation, value, found, args)
-        elif operation == "__call__":
-            return self._call(value, found, args, kwargs)
-        return self.request(operation, value, *args, **kwargs)
-
-    def _compute(self, operation: str, value: Any, found: Facts, args: tuple) -> Any:
-        """Do arithmetic. With data, such as `f(3) - 2.5`, the program gets what the test may expect."""
-        with_data = not any(map(is_object, args))
-        if with_data and found.origin != "named":
-            self._refuse_or_mark(f"{operation} of {found.name}", found, args)
-        result = self.request(operation, value, *args)
-        if found.origin == "named" and is_object(result) and facts(result).name == found.name:
-            facts(result).origin = "named"
-        if with_data:
-            self._has_computed = True
-        if not is_object(result) and (with_data or found.origin != "named"):
-            self.mark(f"decided by {operation} of {found.name} of the program")
-        return result
-
-    def _unnamed(self, operation: str, value: Any, found: Facts, args: tuple) -> Any:
-        """Do an operation of an object that a function returned, which may tell each time something else."""
-        key = operation, str(args)
-        if operation == "__getitem__" and found.has_data:
-            data = self.data(value)
-            if not isinstance(data, (dict, collections.UserDict)) or args[0] in data:
-                with suppress(LookupError, TypeError):
-                    found.answers.setdefault(key, data[args[0]])
-        is_keyed = operation == "__getitem__" and not _is_index(*args) and key not in found.answers
-        differs = found.has_data and operation != "__getitem__"
-        if differs or is_keyed or (operation in ("__iter__", "__getitem__") and _LENGTH in found.answers):
-            # A key may be what the test expects, and a loop over nothing asserts nothing.
-            self.mark(f"decided by {operation} of {found.name} of the program", True, *args)
-        try:
-            result = self.request(operation, value, *args)
-        except StopIteration:
-            found.answers["end"] = None
-            raise
-        if operation == "__next__":
-            is_same = "end" not in found.answers
-        else:
-            is_same = _is_same(found.answers.setdefault(key, result), result)
-        if not is_same:
-            self.mark(f"decided by {operation} of {found.name} of the program")
-        return result
-
-    def _exit(self, value: Any, found: Facts, args: tuple) -> bool:
-        if not self.request("__exit__", value, *args[:2], None) or args[0] is None:
-            return False
-        self.mark("decided by __exit__ of the program", found.origin not in NAMED)
-        return not issubclass(args[0], AssertionError)  # a failed assert stays one
-
-    def _call(self, value: Any, found: Facts, args: tuple, kwargs: dict) -> Any:
-        method = found.origin.partition(".")[2]
-        result = self.request("call", value, *args, **kwargs)
-        decides = result is not None and (args or kwargs or type(result) is bool)
-        says_no = type(result) is bool or (type(result) in (int, str, list, tuple, dict, set) and not result)
-        is_plain = method in _PLAIN_METHODS or (method and says_no)
-        if found.origin == ".exception" or (is_plain and decides):
-            what = f"decided by the method {found.name} of a value of the program"
-            self.mark(what, not found.is_member, *args, *kwargs.values())
-        # An instance of a class that the test names; another function with a capital gives any object.
-        # So does a class that the program has given as a value too: the test may have it from there.
-        is_named = found.origin == "class" and self.numbers.get(id(value)) not in self.repeated
-        if is_object(result) and is_named and facts(result).name == found.name:
-            facts(result).origin = "named"
-        return result
-
-    def _refuse_or_mark(self, what: str, found: Facts, args: tuple) -> None:
-        """Mark the test, unless an object that a function returned is compared with data."""
-        sides = [found, *map(facts, filter(is_object, args))]
-        is_named = any(side.origin in NAMED or (side.is_member and len(sides) > 1) for side in sides)
-        if len(sides) == 1 and not is_named:
-            text = f"returned {found.name}, which is not a plain value"
-            self.final = self.final or ["e", "NotPlainValue", text]
-            raise NotPlainValue(text)
-        self.mark(f"decided by {what} of the program", not is_named, *args)
-
-    def _with_data(self, operation: str, value: Any, args: tuple) -> Any:
-        """Do an operation of an object whose class derives from one of data, with the data."""
-        data = self.data(value)
-        others = [self.data(other) if is_object(other) and facts(other).has_data else other for other in args]
-        if operation in ("__str__", "__repr__", "__format__", "__enter__", "__next__"):
-            return self.request(operation, value, *args)
-        if operation == "__bool__":
-            return bool(data)
-        is_in_place = operation in ARITHMETIC and operation[2] == "i"
-        changes = is_in_place or operation in ("__setitem__", "__delitem__")
-        if is_in_place and hasattr(type(data), operation):
-            self.mark(f"decided by {operation} of {facts(value).name} of the program")
-        if operation[-6:] == "copy__" or (changes and hasattr(type(data), operation)):
-            return self.request(operation, value, *args)
-        if operation == "__getitem__" and isinstance(data, collections.defaultdict) and args[0] not in data:
-            return self.request(operation, value, *args)
-        method: Any = getattr(type(data), operation, None)
-        if method is None:
-            if operation in ("__int__", "__float__"):
-                return {"__int__": int, "__float__": float}[operation](data)
-            if operation in ARITHMETIC and operation[2] == "r" and operation != "__rshift__":
-                return vars(operator)[f"__{operation[3:]}"](others[0], data)
-            if operation in COMPARISONS - {"__contains__"} or operation in ARITHMETIC:
-                return NotImplemented
-            raise TypeError(f"{facts(value).name!r} object has no {operation}")
-        return method(data, *others)
-
-    def data(self, value: Any) -> Any:
-        """Return the data of an object whose class derives from one of data, as they are now."""
-        found = facts(value)
-        if found.data is NO_DATA or (found.moment >= 0 and found.moment != self.moment):
-            found.data = self.request("data", value)
-            found.moment = self.moment
-            if type(found.data) not in data_types.CHANGEABLE:
-                self.leave(MALFORMED)
-        return found.data
-
-    def get_attribute(self, value: Any, name: str) -> Any:
-        """Return an attribute of an object, of a stand-in for an exception, or of its class."""
-        if name[:2] == "__" and name not in _SPECIAL:
-            raise AttributeError(name)
-        if not is_object(value):
-            if id(value) not in self.numbers:
-                raise AttributeError(name)
-            result = self.request("getattr", value, name)
-            cls = value if isinstance(value, type) else type(value)
-            is_named = self.names.get(cls.__name__) is cls
-            if is_object(result):
-                facts(result).origin, facts(result).is_member = ".exception", is_named
-            elif callable(result):
-                self.mark("decided by a method of an exception of the program", not is_named)
-            return result
-        found = facts(value)
-        is_constant = found.has_data and found.moment < 0 and found.data is not NO_DATA
-        if is_constant and found.origin not in NAMED and name not in found.own and hasattr(found.data, name):
-            return getattr(found.data, name)
-        result = self.request("getattr", value, name)
-        is_new = is_object(result) and facts(result).created == self.moment
-        if is_object(result) and found.origin in NAMED:
-            facts(result).is_member = True
-            if is_new and name[:1].isupper():
-                facts(result).origin = "class"
-        elif is_new or (
-            is_object(result) and facts(result).origin in ("", f".{name}") and not found.has_data
-        ):
-            facts(result).origin = f".{name}"
-        elif callable(result) and found.origin not in NAMED:
-            self.mark("decided by a method of a value of the program")  # `ascii`, say, in place of a method
-        return result
-
-    def class_of(self, value: Any) -> Any:
-        """Return what `isinstance` finds as the class of an object."""
-        found = facts(value)
-        if found.has_data:
-            return type(self.data(value))
-        cls = data_types.TYPES.get(found.name) if found.is_known else objects.Object
-        # No data are iterators.
-        is_programs = not (found.is_known and hasattr(cls, "__next__"))
-        self.mark(f"decided by the class of {found.name} of the program", is_programs)
-        return cls
-
 
 def _size() -> int:
     """Return the most memory that this process has had, in KiB."""
@@ -512,8 +233,8 @@ def _size() -> int:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(source: str, name: str, mode: str) -> types.CodeType:
-    return compile(source, name, mode, 0, True)
+def _compiled(source: str) -> types.CodeType:
+    return compile(source, "<test>", "exec", 0, True)
 
 
 def _shown(value: Any) -> str:
@@ -533,14 +254,3 @@ def _sorted_text(value: object) -> str:
     if type(value) is tuple:
         return "(" + ", ".join(map(_sorted_text, value)) + (",)" if len(value) == 1 else ")")
     return repr(value)
-
-
-def _is_same(left: Any, right: Any) -> bool:
-    """Return whether two answers are the same, as far as a test can see."""
-    is_immutable = type(left) is type(right) and type(left) in (tuple, frozenset, str, bytes, int, float)
-    return left is right or (is_immutable and left == right)
-
-
-def _is_index(key: Any) -> bool:
-    """Return whether a key is a number or a class, as in `x[1:2]` and `List[int]`."""
-    return all(type(part) in (int, slice, type) for part in (key if type(key) is tuple else (key,)))

@@ -3,7 +3,6 @@
 Nothing that a program sends is run or looked up here, but for classes of exceptions of the standard library.
 """
 
-import ast
 import builtins
 import decimal
 import json
@@ -51,7 +50,11 @@ class DriverEnd(exchange.End):
     Attributes:
         namespace: The names of the tests.
         names: The builtins of the tests, and the names of the program that are known.
-        sources: Sources of setup and tests so far, by their file names.
+        remote: Names that are the program's.
+        reasons: Why the test is marked, and whether the program is the cause.
+        lasting: Those that hold for all later tests: the program knows a value.
+        sources: Of the functions of tests that can cross: source, names from elsewhere, and whether it has a
+            constant that a test may expect.
         moment: Number of requests.
         final: An outcome that the test cannot change any more, or None.
         expects_stop_iteration: The test has this word.
@@ -63,13 +66,16 @@ class DriverEnd(exchange.End):
     def __init__(self) -> None:
         super().__init__(first_number=1)
         self.namespace: dict[str, Any] = {}
-        self.sources: dict[str, str] = {}
+        self.sources: dict[types.CodeType, tuple[str, str, bool]] = {}
         self.moment = 0
         self.final: list | None = None
         self.expects_stop_iteration = False
         self.is_gone = False
         self.error_at_end: tuple[str, str] | None = None
         self.names: dict[str, Any] = {}
+        self.remote: set[str] = set()
+        self.reasons: dict[str, bool] = {}
+        self.lasting: dict[str, bool] = {}
         self._captured: dict[int, tuple[dict, dict]] = {}
         self._error_classes: dict[str, Any] = {}
 
@@ -90,14 +96,15 @@ class DriverEnd(exchange.End):
             outcome = ["undecided", str(error)[:MESSAGE_CHARS]]
             if not isinstance(error, CannotCross):  # data that the program may have made
                 outcome = ["e", "OutputLimit", "more data than one message takes, or nested too deeply"]
-            self.final = self.final or outcome
+            self.decide(outcome)
             raise CannotCross(outcome[-1]) from None
         answer = self.receive()
         try:
             kind, node, changes, rebound = answer
             value = self.decode(node)
             self.apply(changes)
-            self.forget_names(rebound)
+            for name in self.remote.intersection(map(str, rebound)):
+                self.names.pop(name, None)  # it is looked up again
         except (MemoryError, ProgramGone):
             raise
         except BaseException:
@@ -164,25 +171,17 @@ class DriverEnd(exchange.End):
         raise CannotCross(f"the program gets {type(value).__name__} of the test")
 
     def _encode_function(self, function: types.FunctionType) -> list:
-        code = function.__code__
-        node = _definition(code, self.sources.get(code.co_filename, ""))
-        if node is None or vars(function) or not all(map(_may_cross, ast.walk(node))):
+        source, names, has_constant = self.sources.get(function.__code__, ("", "", False))
+        if not source or vars(function):
             raise CannotCross("the program gets a function of the test that asserts or assigns")
-        used = _names_in(code) - _attributes(node) - {"__is__", "__type__", function.__name__}
-        if any(
-            name not in self.namespace and name not in vars(builtins) and name not in code.co_freevars
-            for name in used
-        ):
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        used = names.split()
+        values = {name: self.namespace[name] for name in used if name in self.namespace}
+        values |= {name: cells[name].cell_contents for name in used if name in cells}
+        if not values.keys() | vars(builtins).keys() >= set(used):
             raise CannotCross("the program gets a function of the test that calls it")
-        cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-        values = {name: self.namespace[name] for name in used & self.namespace.keys()}
-        values |= {name: cells[name].cell_contents for name in used & cells.keys()}
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-        self._tell(*values.values(), *defaults, *filter(data_types.holds_expected, ast.walk(node)))
-        node = _Plain().visit(node)
-        node.args.defaults = [ast.Constant(None)] * len(node.args.defaults)
-        node.args.kw_defaults = [default and ast.Constant(None) for default in node.args.kw_defaults]
-        source = ast.unparse(ast.Return(node) if isinstance(node, ast.Lambda) else node)
+        self._tell(*values.values(), *defaults, *([source] if has_constant else []))
         number = self.register(function)
         self._captured[number] = cells, values
         return [
@@ -192,18 +191,29 @@ class DriverEnd(exchange.End):
             *map(self.encode, values.values()),
         ]
 
+    def note_source(self, source: str, names: str, has_constant: bool) -> Any:
+        """Return a decorator that notes in which source a function can cross."""
+
+        def noted(function: types.FunctionType) -> types.FunctionType:
+            self.sources[function.__code__] = source, names, has_constant
+            return function
+
+        return noted
+
     def _tell(self, *values: Any) -> None:
         """Mark this test and all later ones, if the program gets one of these that a test may expect."""
         if any(not is_object(value) and data_types.may_be_expected(value) for value in values):
             self.mark("the program gets a value with a function of the test", False, *values)
 
     def mark(self, reason: str, is_programs: bool = True, *told: Any) -> None:
-        """Note that the program's process has decided something."""
-        raise NotImplementedError
+        """Note that the program's process has decided something, and what it has got to know by that."""
+        self.reasons[reason] = is_programs or self.reasons.get(reason, False)
+        if any(not is_object(value) and data_types.may_be_expected(value) for value in told):
+            self.lasting[reason] = self.reasons[reason]
 
-    def forget_names(self, names: list) -> None:
-        """Look these names of the program up again."""
-        raise NotImplementedError
+    def decide(self, outcome: list) -> None:
+        """Note an outcome that the test cannot change any more, whatever it catches."""
+        self.final = self.final or outcome
 
     def forget_from(self, first: int) -> None:
         super().forget_from(first)
@@ -298,63 +308,6 @@ class DriverEnd(exchange.End):
         if value is not None and not is_object(value) and value not in data_types.DATA_CLASSES:
             raise CodecError("no factory")
         return value
-
-
-def _definition(code: types.CodeType, source: str) -> Any:
-    """Return the definition of a function in a source, without decorators, or None."""
-    places = [(line, column) for line, _, column, end in code.co_positions() if line and end]
-    found = None
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            name = getattr(node, "name", "<lambda>")
-            # The code of a lambda whose body is another one is that body, and no part of the inner one's.
-            part: Any = node.body if isinstance(node, ast.Lambda) else node
-            start, end = (part.lineno, part.col_offset), (part.end_lineno, part.end_col_offset)
-            is_around = name == code.co_name and places and start <= min(places) and max(places) <= end
-            if is_around and (found is None or start >= (found.lineno, found.col_offset)):
-                found = node
-    if isinstance(found, ast.FunctionDef):
-        found.decorator_list = []
-    return found
-
-
-class _Plain(ast.NodeTransformer):
-    """Takes the calls of the driver out of a function, which has them of the plan."""
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        match node:
-            case ast.Call(func=ast.Name(id="__is__"), args=[left, right]):
-                return ast.Compare(left, [ast.Is()], [right])
-            case ast.Call(func=ast.Name(id="__type__") as name):
-                name.id = "type"
-        return node
-
-
-def _names_in(code: types.CodeType) -> set[str]:
-    """Return the names that a function and those inside of it take from elsewhere."""
-    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
-    return {*code.co_names, *code.co_freevars}.union(*map(_names_in, inner))
-
-
-def _attributes(node: ast.AST) -> set[str]:
-    """Return the names of attributes, which a code object lists among its names."""
-    names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-    return {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)} - names
-
-
-def _may_cross(node: ast.AST) -> bool:
-    """Return whether a function with this part does nothing that the driver would have to know."""
-    match node:
-        case ast.Raise(exc=ast.Name(id="AssertionError") | ast.Call(func=ast.Name(id="AssertionError"))):
-            return False
-        case ast.Attribute(attr=name) if name.startswith(("assert", "fail")):
-            return False
-        case ast.Assert() | ast.Global() | ast.Nonlocal() | ast.Attribute(ctx=ast.Store() | ast.Del()):
-            return False
-        case ast.Name(id=name):
-            return name not in ("__compare__", "__true__")
-    return True
 
 
 def _is_sound(cls: type, attributes: dict) -> bool:

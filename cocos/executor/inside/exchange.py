@@ -19,17 +19,18 @@ an exception. An encoded value is an atom or a list:
     ["error", number, class, args, text, attributes, cause, members]   an exception
 """
 
+import ctypes
 import json
-import os
 import sys
 from contextlib import suppress
 from operator import is_
+from os import read
 from types import GetSetDescriptorType, MappingProxyType, MemberDescriptorType
 from typing import Any
 
 import data_types
 from data_types import ATOMS, CodecError
-from wire_format import MESSAGE_CHARS, PEER_FD
+from wire_format import MESSAGE_CHARS, PEER_FD, read_exactly, write_all
 
 MAX_BYTES = 16 << 20  # of one message
 SMALL_TABLE = 64  # objects that are always swept
@@ -37,13 +38,16 @@ MAX_CAUSES = 9  # of an exception's causes, and of groups in groups
 MEMBERS = (MemberDescriptorType, GetSetDescriptorType)
 SHARED_MODULES = set(sys.stdlib_module_names)  # and packages
 ALONE = 3  # references to an object that only the table refers to, during a sweep
+LARGE = 100  # elements, from which on a comparison in C is faster
 SCALARS = ATOMS | {int}
 SIZE_BYTES, READ_BYTES = 4, 1 << 16
 # What JSONEncoder and JSONDecoder call, without what they build for each message.
 _encoder: Any = json.encoder
 _to_json = _encoder.c_make_encoder(None, None, _encoder.encode_basestring, None, ":", ",", False, False, True)
 _from_json: Any = vars(json.JSONDecoder())["scan_once"]
-_read, _write = os.read, os.write
+_memcmp = ctypes.CDLL(None).memcmp
+_memcmp.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
+_TUPLE_HEADER, _POINTER = tuple.__basicsize__, tuple.__itemsize__
 
 
 class End:
@@ -222,9 +226,8 @@ class End:
         self._changed = {}
         for number, (tag, known) in self.contents.items():
             content = data_types.content(tag, self.objects[number])
-            is_same = len(content) == len(known) and all(map(is_, content, known))
             # The bytes of an array are another object each time.
-            if not is_same and (tag != "N" or content != known):
+            if not _are_same(content, known) and (tag != "N" or content != known):
                 self._changed[number] = tag, content
         return [[number, *self._encode_all(content)] for number, (_, content) in self._changed.items()]
 
@@ -269,6 +272,17 @@ class End:
         self.forget([number for number in range(first, self.next_number, 2) if number in self.objects])
 
 
+def _are_same(left: tuple, right: tuple) -> bool:
+    """Return whether two tuples have the same objects as elements."""
+    if len(left) != len(right):
+        return False
+    if len(left) < LARGE:
+        return all(map(is_, left, right))
+    # The pointers to a tuple's elements lie behind its header.
+    starts = id(left) + _TUPLE_HEADER, id(right) + _TUPLE_HEADER
+    return not _memcmp(*starts, _POINTER * len(left))
+
+
 def send(message: list, max_bytes: int = MAX_BYTES) -> None:
     """Write one message.
 
@@ -280,10 +294,7 @@ def send(message: list, max_bytes: int = MAX_BYTES) -> None:
     data = packed(message)
     if len(data) > max_bytes:
         raise OverflowError
-    if (written := _write(PEER_FD, data)) < len(data):
-        view = memoryview(data)[written:]
-        while view:
-            view = view[_write(PEER_FD, view) :]
+    write_all(PEER_FD, data)
 
 
 def packed(message: list) -> bytes:
@@ -299,19 +310,16 @@ def receive() -> bytes:
         EOFError, OSError: The other process has ended, or has sent no message.
 
     """
-    data = _read(PEER_FD, READ_BYTES)
+    data = read(PEER_FD, READ_BYTES)
     if len(data) < SIZE_BYTES:
         raise EOFError("the other process has ended")
     size = SIZE_BYTES + int.from_bytes(data[:SIZE_BYTES], "big")
     if size > MAX_BYTES or len(data) > size:
         raise EOFError("a message that is too large")
     if len(data) < size:
-        parts = bytearray(data)
-        while len(parts) < size:
-            if not (part := _read(PEER_FD, min(size - len(parts), 1 << 20))):
-                raise EOFError("the other process has ended")
-            parts += part
-        data = bytes(parts)
+        data += read_exactly(PEER_FD, size - len(data))
+        if len(data) < size:
+            raise EOFError("the other process has ended")
     return data[SIZE_BYTES:]
 
 

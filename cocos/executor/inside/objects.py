@@ -4,6 +4,10 @@ Whatever a test does with one is asked of the program's process, by the driver (
 exceptions have a stand-in with the same bases, because `except` needs a class.
 """
 
+import builtins
+import copy
+import math
+import operator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +16,40 @@ _BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and 
 ARITHMETIC = frozenset(f"__{kind}{name}__" for name in _BINARY.split() for kind in ("", "r", "i"))
 _NUMBERS = "int float complex index neg pos abs invert round trunc floor ceil"
 CONVERSIONS = frozenset(f"__{name}__" for name in _NUMBERS.split())
-_OTHERS = """ __bool__ __len__ __iter__ __next__ __reversed__ __getitem__ __setitem__ __delitem__
-__enter__ __exit__
-__str__ __repr__ __format__ __call__ __copy__ __deepcopy__ __instancecheck__ __subclasscheck__ __dir__ """
-OPERATIONS = COMPARISONS | ARITHMETIC | CONVERSIONS | frozenset(_OTHERS.split())
+
+
+def _operator(name: str) -> Any:
+    """Return what does the work of a special method; for `__rsub__`, `a - b` with the sides swapped."""
+    is_swapped = name[2] == "r" and name != "__rshift__"
+    plain = f"__{name[3:]}" if is_swapped else name
+    function: Any = {"__divmod__": divmod, "__pow__": pow}.get(plain) or vars(operator)[plain]
+    return (lambda value, other: function(other, value)) if is_swapped else function
+
+
+# What does the work of each operation, in the process that has the value.
+FUNCTIONS: dict[str, Any] = {
+    **{name: _operator(name) for name in ARITHMETIC - {"__idivmod__"}},
+    **{
+        f"__{name}__": vars(module)[name]
+        for module, names in (
+            (operator, "eq ne lt le gt ge contains getitem setitem delitem index neg pos invert"),
+            (builtins, "bool int float complex abs round len iter next reversed str repr format dir"),
+            (math, "trunc floor ceil"),
+        )
+        for name in names.split()
+    },
+    **{
+        name: vars(builtins)[name]
+        for name in ("getattr", "setattr", "delattr", "callable", "hasattr", "type")
+    },
+    "__enter__": lambda value: value.__enter__(),
+    "__exit__": lambda value, *error: value.__exit__(*error),
+    "__copy__": copy.copy,
+    "__deepcopy__": lambda value, memo=None: copy.deepcopy(value),
+    "__instancecheck__": lambda cls, value: isinstance(value, cls),
+    "__subclasscheck__": lambda cls, value: issubclass(value, cls),
+}
+OPERATIONS = {"__call__", *(name for name in FUNCTIONS if name[:2] == "__")}
 NAMED = ("class", "named")  # origins of objects that are the affair of a class that the test names
 NO_DATA: Any = object()
 driver: Any = None  # the driver's end of the conversation, which all objects ask

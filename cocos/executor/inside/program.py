@@ -6,26 +6,21 @@ at import, in the zygote; children share these memory pages until they write to 
 """
 
 import builtins
-import copy
 import gc
 import importlib
 import marshal
-import math
-import operator
 import os
 import resource
 import sys
 import types
 from _socket import SHUT_WR, socketpair
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from typing import Any
 
 import data_types
 import exchange
-import program_input
 from exchange import text_of
-from objects import ARITHMETIC, OPERATIONS
+from objects import FUNCTIONS, OPERATIONS
 from wire_format import PEER_FD
 
 # The modules that candidates import most. The zygote imports them once, and every child inherits them.
@@ -35,7 +30,6 @@ COMMON_MODULES = (
 )
 FRAMES = 60  # that a request adds to the stack of the program
 FRAMES_OF_VALUES = 5000  # for values that are nested deeply
-MANY_BRACKETS = 200  # in a message whose values may be nested deeply
 MAX_FUNCTIONS = 16  # that the driver is told of before it asks
 
 for _name in COMMON_MODULES.split():
@@ -60,7 +54,7 @@ def run_program(job: bytes, max_bytes: int) -> None:
     sys.setrecursionlimit(sys.getrecursionlimit() + FRAMES)
     try:
         if stdin or files:
-            program_input.provide(stdin, files)
+            _provide(stdin, files)
         _execute(_compile(code, "<code>", "exec", 0, True), _NAMESPACE)
         if setup:
             _execute(_compile(setup, "<setup>", "exec", 0, True), _NAMESPACE)
@@ -77,6 +71,20 @@ def run_program(job: bytes, max_bytes: int) -> None:
         _exit(0)  # without the candidate's atexit handlers
 
 
+def _provide(stdin: str, files: tuple[tuple[str, str], ...]) -> None:
+    """Let `stdin` be what descriptor 0 reads, and write files (path, text) below the working folder."""
+    if stdin:
+        # A memory file, not a pipe: a pipe takes 64 KiB and blocks its writer, which is this process.
+        with open(os.memfd_create("stdin"), "wb") as file:
+            file.write(stdin.encode())
+            file.seek(0)
+            os.dup2(file.fileno(), 0)
+    for path, text in files:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(path, "xb") as file:
+            file.write(text.encode())
+
+
 def own_builtins(namespace: dict) -> list[str]:
     """Return the names of builtins that the program has given to something else."""
     # Not the builtins one by one: touching each of them costs a copy of its page.
@@ -89,6 +97,7 @@ class ProgramEnd(exchange.End):
     def __init__(self, max_bytes: int) -> None:
         super().__init__(first_number=2)
         self._max_bytes = max_bytes
+        self._more_frames = MoreFrames()
         self._cells: dict[int, dict[str, Any]] = {}  # of the names that functions of the test take from there
         self._told: dict[str, Any] = {}  # the names that the driver knows
 
@@ -107,7 +116,8 @@ class ProgramEnd(exchange.End):
                 return  # also after the last test
             kind = "v"
             try:
-                values, names, operation = self._read(request)
+                with self._more_frames:
+                    values, names, operation = self._read(*exchange.parsed(request))
                 split = len(values) - len(names)
                 keywords = dict(zip(names, values[split:], strict=True))
                 value = self._perform(operation, values[:split], keywords)
@@ -120,16 +130,10 @@ class ProgramEnd(exchange.End):
             self._answer(kind, value)
             del value
 
-    def _read(self, request: bytes) -> tuple[list, list, str]:
-        """Return values, names of keyword arguments and operation of a request."""
-        if request.count(b"[") > MANY_BRACKETS:
-            with _more_frames():
-                return self._decoded(*exchange.parsed(request))
-        return self._decoded(*exchange.parsed(request))
-
-    def _decoded(
+    def _read(
         self, operation: str, nodes: list, names: list, changes: list, dropped: list, captured: list
-    ) -> tuple:
+    ) -> tuple[list, list, str]:
+        """Return values, names of keyword arguments and operation of a request."""
         for number, name, node in captured:
             self._cells[number][name].cell_contents = self.decode(node)
         values = self.decode_all(nodes)
@@ -140,12 +144,10 @@ class ProgramEnd(exchange.End):
     def _answer(self, kind: str, value: Any) -> None:
         first = self.next_number
         try:
-            try:
-                self._send(kind, value)
-            except RecursionError:
-                self.forget_from(first)
-                with _more_frames():
-                    self._send(kind, value)
+            with self._more_frames:
+                node = self.encode(value) if kind == "v" else self.encode_error(value)
+                rebound = [name for name, told in self._told.items() if _NAMESPACE.get(name) is not told]
+                self.send([kind, node, self.changes(), rebound], self._max_bytes)
         except (MemoryError, RecursionError, OverflowError) as error:
             _use_spare_memory()
             self.forget_from(first)
@@ -153,11 +155,6 @@ class ProgramEnd(exchange.End):
             known = ["", name, ["builtins", "Exception"]] if name == "OutputLimit" else ["builtins", name]
             text = "more than output_kb" if name == "OutputLimit" else "while a value was sent"
             exchange.send(["e", ["error", self.register(error), known, None, text, [], None, []], [], []])
-
-    def _send(self, kind: str, value: Any) -> None:
-        node = self.encode(value) if kind == "v" else self.encode_error(value)
-        rebound = [name for name, told in self._told.items() if _NAMESPACE.get(name) is not told]
-        self.send([kind, node, self.changes(), rebound], self._max_bytes)
 
     def _perform(self, operation: str, values: list, keywords: dict) -> Any:
         match operation:
@@ -182,7 +179,7 @@ class ProgramEnd(exchange.End):
             case "classes":
                 self.classes = {name: _NAMESPACE[name] for name in values}
                 return None
-        return _FUNCTIONS[operation](*values, **keywords)
+        return FUNCTIONS[operation](*values, **keywords)
 
     def encode_foreign(self, value: Any) -> Any:
         cls = type(value)
@@ -220,9 +217,9 @@ class ProgramEnd(exchange.End):
                 return getattr(self.decode(owner), name)
             case ["function", int(number), str(name), str(source), list(names), defaults, keywords, *nodes]:
                 body = "\n ".join([*source.split("\n"), f"return {name}"])
+                if name == "<lambda>":
+                    body = f"return {source}"
                 maker = f"def make({', '.join(names)}):\n {body}"
-                if source.startswith("return "):  # a lambda
-                    maker = f"def make({', '.join(names)}): {source}"
                 found: dict[str, Any] = {}
                 _execute(_compile(maker, "<test>", "exec", 0, True), _NAMESPACE, found)
                 function = found["make"](*[None] * len(names))
@@ -234,44 +231,16 @@ class ProgramEnd(exchange.End):
                     if used in cells:
                         cells[used].cell_contents = self.decode(node)
                 return function
-            case ["error", int(number), [str(module), str(name), *_], args, *_]:
+            case ["error", int(number), [str(module), str(name), *_], args, _, list(attributes), *_]:
                 cls = self.classes[name] if module == "setup" else vars(sys.modules[module])[name]
-                error = cls(*self.decode(args)) if args else cls()
+                # Not `cls(*args)`: the arguments of JSONDecodeError are others.
+                error = cls.__new__(cls, *(self.decode(args) or ()))
                 self.add(number, error)
+                for attribute, value in attributes:
+                    with suppress(AttributeError, TypeError):
+                        setattr(error, attribute, self.decode(value))
                 return error
         return data_types.decode_leaf(node)
-
-
-def _operator(name: str) -> Any:
-    """Return what does the work of a special method; for `__rsub__`, `a - b` with the sides swapped."""
-    is_swapped = name[2] == "r" and name != "__rshift__"
-    plain = f"__{name[3:]}" if is_swapped else name
-    function: Any = divmod if plain == "__divmod__" else vars(operator)[plain]
-    return (lambda value, other: function(other, value)) if is_swapped else function
-
-
-_FUNCTIONS: dict[str, Any] = {
-    **{name: _operator(name) for name in ARITHMETIC if name != "__idivmod__"},
-    **{
-        f"__{name}__": vars(module)[name]
-        for module, names in (
-            (operator, "eq ne lt le gt ge contains getitem setitem delitem index neg pos invert"),
-            (builtins, "bool int float complex abs round len iter next reversed str repr format dir"),
-            (math, "trunc floor ceil"),
-        )
-        for name in names.split()
-    },
-    **{
-        name: vars(builtins)[name]
-        for name in ("getattr", "setattr", "delattr", "callable", "hasattr", "type")
-    },
-    "__enter__": lambda value: value.__enter__(),
-    "__exit__": lambda value, *error: value.__exit__(*error),
-    "__copy__": copy.copy,
-    "__deepcopy__": lambda value, memo=None: copy.deepcopy(value),
-    "__instancecheck__": lambda cls, value: isinstance(value, cls),
-    "__subclasscheck__": lambda cls, value: issubclass(value, cls),
-}
 
 
 def warm_up() -> None:
@@ -298,15 +267,15 @@ def warm_up() -> None:
     os.close(devnull)
 
 
-@contextmanager
-def _more_frames() -> Iterator[None]:
-    """Let values that are nested deeply be encoded."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(limit + FRAMES_OF_VALUES)
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
+class MoreFrames:
+    """Lets values that are nested deeply be encoded and decoded."""
+
+    def __enter__(self) -> None:
+        self._limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(self._limit, FRAMES_OF_VALUES))
+
+    def __exit__(self, *_: object) -> None:
+        sys.setrecursionlimit(self._limit)
 
 
 def _use_spare_memory() -> None:

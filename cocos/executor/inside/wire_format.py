@@ -10,6 +10,7 @@ sandbox as `wire_format`. It needs the standard library only, because a sandbox 
 """
 
 import struct
+from os import read, write  # a program cannot replace these
 from typing import NamedTuple
 
 READY = b"ready\n"
@@ -36,6 +37,26 @@ PROGRAM_HEADER = struct.Struct("!IQ")  # the same of the program's part
 # Size of the driver's evidence, whether it may run another job, and whether the program may have ended.
 EVIDENCE_HEADER = struct.Struct("!I??")
 ANSWER_HEADER = struct.Struct("!ciddddI")  # the fields of AnswerHeader
+
+
+def read_exactly(fd: int, size: int) -> bytes:
+    """Read `size` bytes; fewer only if the stream ends."""
+    data = read(fd, size)
+    if len(data) < size:  # a large job; parts that are added to bytes would take quadratic time
+        parts = bytearray(data)
+        while len(parts) < size and (part := read(fd, min(size - len(parts), 1 << 20))):
+            parts += part
+        data = bytes(parts)
+    return data
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write every byte."""
+    if (written := write(fd, data)) < len(data):
+        view = memoryview(data)[written:]
+        while view:
+            view = view[write(fd, view) :]
+
 
 # Only the trusted process uses the named tuples below. The zygote uses positions: named tuples touch more of
 # the pages that it shares with its children, and cost 6 % more page faults per program.

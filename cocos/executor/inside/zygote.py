@@ -58,10 +58,12 @@ class Zygote:
         """
         folder = self.confinement.scratch
         try:
-            write_all(self.answers, wire.READY)
+            wire.write_all(self.answers, wire.READY)
             while self.run_job(run_program, run_driver):
                 if not scratch.empty(folder):
-                    write_all(self.answers, wire.ANSWER_HEADER.pack(wire.SPENT, 0, 0.0, 0.0, 0.0, 0.0, 0))
+                    wire.write_all(
+                        self.answers, wire.ANSWER_HEADER.pack(wire.SPENT, 0, 0.0, 0.0, 0.0, 0.0, 0)
+                    )
                     return
                 # While the trusted process prepares the next job, which will have the same limits.
                 self.start_children(run_program, run_driver)
@@ -77,7 +79,7 @@ class Zygote:
 
     def run_job(self, run_program, run_driver) -> bool:
         """Run one job and send the answer. Return False if the job pipe is closed."""
-        header = read_exactly(self.jobs, wire.JOB_HEADER.size)
+        header = wire.read_exactly(self.jobs, wire.JOB_HEADER.size)
         if len(header) < wire.JOB_HEADER.size:
             return False
         driver_size, program_size, wall_limit_s, shares_clock, *limits = wire.JOB_HEADER.unpack(header)
@@ -89,8 +91,6 @@ class Zygote:
         if self.next_program and (limits != self.limits or has_ended(self.next_program)):
             self.end_program()
         self.limits = limits
-        if self.driver:
-            os.kill(self.driver, _signal.SIGCONT)
         self.start_children(run_program, run_driver)
         program, self.next_program = Program(self.next_program), 0
         control = self.control.fileno()
@@ -106,7 +106,7 @@ class Zygote:
         event, is_late = await_end(program, self.driver, control, start + wall_limit_s, self.watch)
         if event == ABANDONED:
             return False
-        header = read_exactly(control, wire.EVIDENCE_HEADER.size) if event else b""
+        header = wire.read_exactly(control, wire.EVIDENCE_HEADER.size) if event else b""
         if len(header) < wire.EVIDENCE_HEADER.size:
             if not is_late:
                 raise RuntimeError("the driver has ended")  # the program, or the one before it, has killed it
@@ -118,7 +118,7 @@ class Zygote:
         end = (wire.TIMED_OUT if is_late else wire.EXITED) if has_started else wire.NEVER_STARTED
         wall_s = time.monotonic() - start
         usage = program.cpu_s, program.waited_s, program.peak_mb
-        write_all(self.answers, wire.ANSWER_HEADER.pack(end, program.status, wall_s, *usage, size))
+        wire.write_all(self.answers, wire.ANSWER_HEADER.pack(end, program.status, wall_s, *usage, size))
         move(control, self.answers, size)
         program.kill(self.driver)
         if not may_go_on:
@@ -182,7 +182,7 @@ class Zygote:
                 os.write(self.started_w, b".")
                 size, clock_ns = wire.PROGRAM_HEADER.unpack(os.read(wire.PEER_FD, wire.PROGRAM_HEADER.size))
                 fixed_world.WORLD.restart_clock(clock_ns or None)
-                job = (read_exactly(self.jobs, size),)
+                job = (wire.read_exactly(self.jobs, size),)
             # Among others the job pipe and the answer pipe. Not earlier, because `enter` needs the descriptor
             # of the Landlock ruleset.
             os.closerange(wire.FIRST_OWN_FD, ALL_FDS)
@@ -204,8 +204,9 @@ class Zygote:
 
 
 def has_ended(child: int) -> bool:
-    """Return whether a child has ended. It is not reaped, so its process id cannot be reused."""
-    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    """Return whether a child has ended or was stopped. It is not reaped, so no other gets its process id."""
+    events = os.WEXITED | os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, child, events) is not None
 
 
 def move(source: int, target: int, size: int) -> None:
@@ -214,23 +215,6 @@ def move(source: int, target: int, size: int) -> None:
         if not (moved := os.splice(source, target, size)):
             raise BrokenPipeError("the trusted process, or the driver, has ended while it sent a job")
         size -= moved
-
-
-def read_exactly(fd: int, size: int) -> bytes:
-    """Read `size` bytes; fewer only if the stream ends."""
-    data = os.read(fd, size)
-    if len(data) < size:  # a large job; parts that are added to bytes would take quadratic time
-        parts = bytearray(data)
-        while len(parts) < size and (part := os.read(fd, min(size - len(parts), 1 << 20))):
-            parts += part
-        data = bytes(parts)
-    return data
-
-
-def write_all(fd: int, data: bytes) -> None:
-    """Write every byte."""
-    while data:
-        data = data[os.write(fd, data) :]
 
 
 def _move_up(fd: int) -> int:

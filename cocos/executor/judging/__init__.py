@@ -11,6 +11,8 @@ is the program under test. Example:
    and gets a list. `sorted` and `==` are the driver's own, and [1, 2] never leaves it.
 4. `evidence` makes the verdict of what the driver reports.
 
+`setups` splits the problem's setup for the two processes; `names` finds what a source binds and reads.
+
 A test of `in_child_reasons` runs in the candidate's process, and so does one in which the candidate would get
 an object of the test; the candidate could forge such a verdict, which is marked.
 """

@@ -10,7 +10,8 @@ from os import WIFSIGNALED, WTERMSIG
 from typing import NamedTuple
 
 from cocos.executor.inside.wire_format import TIMED_OUT, AnswerHeader
-from cocos.executor.judging.plans import Plan, Setups
+from cocos.executor.judging.plans import Plan
+from cocos.executor.judging.setups import Setups
 from cocos.executor.limits import Limits
 from cocos.executor.verdicts import ExecutionResult, Status, Verdict, comparison_text
 

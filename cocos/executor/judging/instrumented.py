@@ -7,17 +7,24 @@
     x is y                      __is__(x, y)
     type(x)   x.__class__       __type__(x)
     def g(x: List[int]): ...    def g(x): ...     a List that only the program has imported would be asked
+    lambda x: x + y             __source__('lambda x: x + y', 'y', False)(lambda x: x + y)
+
+The last one, which decorates a `def`, notes the source in which a function crosses to the program, the names
+that it takes from elsewhere, and whether it has a constant that a test may expect. A function that asserts,
+or assigns to what the driver would have to know, has none.
 
 The calls change neither which tests pass nor what the test can observe: no message is added to an assert.
 """
 
 import ast
+import copy
 import symtable
 from typing import Any
 
+from cocos.executor.inside.data_types import holds_expected
 from cocos.executor.judging.names import free_names
 
-SYMBOLS: dict[type, str] = {
+_SYMBOLS: dict[type, str] = {
     **{ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="},
     **{ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"},
 }
@@ -28,20 +35,6 @@ def instrumented(test: str) -> str:
     """Return a test's source with the calls."""
     has_own_type = "type" not in free_names(symtable.symtable(test, "<test>", "exec"))
     return ast.unparse(ast.fix_missing_locations(_Instrumenter(has_own_type).visit(ast.parse(test))))
-
-
-def tolerance(condition: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr] | None:
-    """Return both sides and the tolerance of `abs(a - b) < tolerance`, or None."""
-    match condition:
-        case ast.Compare(
-            left=ast.Call(
-                func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)], keywords=[]
-            ),
-            ops=[ast.Lt()],
-            comparators=[limit],
-        ):
-            return left, right, limit
-    return None
 
 
 class _Instrumenter(ast.NodeTransformer):
@@ -56,18 +49,19 @@ class _Instrumenter(ast.NodeTransformer):
         else:
             node.msg = node.msg and self.visit(node.msg)
             condition.left, *condition.comparators = map(self.visit, (condition.left, *condition.comparators))
-        if parts := tolerance(condition):
-            node.test = _call(
-                "__compare__",
-                ast.Constant(f"{_left_mark(parts[0])}within"),
-                *parts,
-                ast.Name("abs", ast.Load()),
-            )
-        elif isinstance(condition, ast.Compare) and len(condition.ops) == 1:
-            symbol = ast.Constant(_left_mark(condition.left) + SYMBOLS[type(condition.ops[0])])
-            node.test = _call("__compare__", symbol, condition.left, condition.comparators[0])
-        else:
-            node.test = _call("__true__", text, node.test)
+        match condition:
+            case ast.Compare(
+                left=ast.Call(func=ast.Name(id="abs"), args=[ast.BinOp(left, ast.Sub(), right)], keywords=[]),
+                ops=[ast.Lt()],
+                comparators=[limit],
+            ):
+                symbol = ast.Constant(f"{_left_mark(left)}within")
+                node.test = _call("__compare__", symbol, left, right, limit, ast.Name("abs", ast.Load()))
+            case ast.Compare(left=left, ops=[operator], comparators=[right]):
+                symbol = ast.Constant(_left_mark(left) + _SYMBOLS[type(operator)])
+                node.test = _call("__compare__", symbol, left, right)
+            case _:
+                node.test = _call("__true__", text, node.test)
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
@@ -81,13 +75,17 @@ class _Instrumenter(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        note = _source_note(node)
         if not node.decorator_list:  # which could read the annotations
-            node.returns = None
-            for inner in ast.walk(node.args):
-                if isinstance(inner, ast.arg):
-                    inner.annotation = None
+            _drop_annotations(node)
         self.generic_visit(node)
+        node.decorator_list += note
         return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        note = _source_note(node)
+        self.generic_visit(node)
+        return ast.Call(note[0], [node], []) if note else node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -102,6 +100,42 @@ class _Instrumenter(ast.NodeTransformer):
         self.generic_visit(node)
         is_class = node.attr == "__class__" and isinstance(node.ctx, ast.Load)
         return _call("__type__", node.value) if is_class else node
+
+
+def _source_note(node: Any) -> list[ast.expr]:
+    """Return the decorator that notes the source of a function, if the function may cross."""
+    if not all(map(_may_cross, ast.walk(node))):
+        return []
+    function = copy.deepcopy(node)
+    arguments = function.args
+    for defaults in (arguments.defaults, arguments.kw_defaults):  # which cross as values
+        defaults[:] = [default and ast.Constant(None) for default in defaults]
+    if isinstance(function, ast.FunctionDef):
+        function.decorator_list = []
+        _drop_annotations(function)
+    source = ast.unparse(function)
+    names = " ".join(sorted(free_names(symtable.symtable(source, "<function>", "exec"))))
+    has_constant = any(map(holds_expected, ast.walk(node)))
+    return [_call("__source__", ast.Constant(source), ast.Constant(names), ast.Constant(has_constant))]
+
+
+def _may_cross(node: ast.AST) -> bool:
+    """Return whether a function with this part does nothing that the driver would have to know."""
+    match node:
+        case ast.Raise(exc=ast.Name(id="AssertionError") | ast.Call(func=ast.Name(id="AssertionError"))):
+            return False
+        case ast.Attribute(attr=name) if name.startswith(("assert", "fail")):
+            return False
+        case ast.Assert() | ast.Global() | ast.Nonlocal() | ast.Attribute(ctx=ast.Store() | ast.Del()):
+            return False
+    return True
+
+
+def _drop_annotations(function: ast.FunctionDef) -> None:
+    function.returns = None
+    for inner in ast.walk(function.args):
+        if isinstance(inner, ast.arg):
+            inner.annotation = None
 
 
 def _call(name: str, *arguments: ast.expr) -> ast.Call:

@@ -4,6 +4,9 @@ import ast
 import builtins
 import symtable
 from collections.abc import Iterable
+from functools import lru_cache
+
+from cocos.executor.parser import quiet
 
 BUILTINS = frozenset(dir(builtins)) | {"__name__"}
 _MODULES = """ bisect cmath collections copy datetime decimal fractions functools heapq itertools json math
@@ -22,6 +25,13 @@ STANDARD_CLASSES = {
     "Fraction": "fractions",
 }
 STANDARD_NAMES = STANDARD_MODULES.keys() | STANDARD_CLASSES.keys()
+# Modules of the standard library that a test can import and use without a trace.
+_PURE_WORDS = """ bisect cmath collections copy datetime decimal fractions functools heapq itertools json math
+operator re statistics string textwrap typing """
+_PURE = frozenset(_PURE_WORDS.split())
+_IMPURE_WORDS = """ setattr delattr exec eval compile open __import__ globals vars input breakpoint getcontext
+setcontext localcontext register cache_clear purge """
+_IMPURE = frozenset(_IMPURE_WORDS.split())
 
 
 def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
@@ -83,3 +93,54 @@ def standard_imports(nodes: Iterable[ast.AST], free: set[str]) -> dict[str, str]
     if free - imports.keys() - classes:
         imports |= {name: f"from {STANDARD_CLASSES[name]} import {name}" for name in classes}
     return imports
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Return the variables in a part of a source."""
+    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+
+
+def touched_names(statement: ast.stmt) -> set[str]:
+    """Return the names that a statement binds, in any form, and those of what it changes in place."""
+    names = bound_names(ast.walk(statement))
+    for node in ast.walk(statement):
+        match node:
+            case ast.Attribute(value=value, ctx=ast.Store()) | ast.Subscript(value=value, ctx=ast.Store()):
+                names |= names_in(value)
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=value))):
+                names |= names_in(value)
+    return names
+
+
+@lru_cache(maxsize=1 << 10)
+def names_of(code: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names that a candidate reads and others may bind, and the standard names that it defines."""
+    try:
+        with quiet():
+            table = symtable.symtable(code, "<code>", "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset(), frozenset()
+    symbols = {symbol.get_name(): symbol for symbol in table.get_symbols()}
+    own = frozenset(name for name in STANDARD_NAMES & symbols.keys() if symbols[name].is_namespace())
+    imported = {name for name, symbol in symbols.items() if symbol.is_imported()}
+    # A test may repeat a function of the task, as those of HumanEval/32 and 38 do: each side has its own.
+    repeatable = {name for name, symbol in symbols.items() if symbol.is_namespace()}
+    in_functions = free_names(table, in_functions=True) - imported - repeatable
+    return frozenset((free_names(table) | in_functions) - BUILTINS), own
+
+
+def is_plain(nodes: list[ast.AST]) -> bool:
+    """Return whether statements can leave nothing behind in the process that runs them."""
+    for node in nodes:
+        match node:
+            case ast.Import(names=aliases):
+                if not all(alias.name.split(".")[0] in _PURE for alias in aliases):
+                    return False
+            case ast.ImportFrom(module=module):
+                if (module or "").split(".")[0] not in _PURE:
+                    return False
+            case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.ClassDef():
+                return False
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name in _IMPURE:
+                return False
+    return True

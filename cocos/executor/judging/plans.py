@@ -12,23 +12,29 @@ next plan is "in child".
 """
 
 import ast
-import re
 import symtable
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
-from cocos.executor.inside.data_types import holds_expected
 from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_child
 from cocos.executor.judging.instrumented import instrumented
-from cocos.executor.judging.names import BUILTINS, STANDARD_NAMES, bound_names, free_names, standard_imports
+from cocos.executor.judging.names import (
+    BUILTINS,
+    bound_names,
+    free_names,
+    is_plain,
+    names_in,
+    names_of,
+    standard_imports,
+)
+from cocos.executor.judging.setups import SetupNames, Setups, given_names, read_names, read_setups
 from cocos.executor.parser import parse, quiet
 from cocos.executor.verdicts import Program
 
 
-@dataclass(frozen=True, eq=False)  # hashed as a part of keys of caches
+@dataclass(frozen=True)
 class Plan:
     """Plan for a test.
 
@@ -58,61 +64,7 @@ class Plan:
     is_programs_choice: bool = False
 
 
-class Setups(NamedTuple):
-    """A problem's setup, as the two processes of a job get it.
-
-    Attributes:
-        driver: The driver's part.
-        program: The program's part.
-        shared: Names that both parts define.
-        leaked: Names among these that a driven test reads: what it expects may follow from them.
-        is_programs: The program's code is the reason.
-
-    """
-
-    driver: str
-    program: str
-    shared: frozenset[str] = frozenset()
-    leaked: frozenset[str] = frozenset()
-    is_programs: bool = False
-
-
-@dataclass(frozen=True)
-class _Setup:
-    """Names in a problem's setup.
-
-    Attributes:
-        imports: Its import statements.
-        imported: Names that it imports.
-        bound: Other names that it binds, in any scope.
-        remote: Names of the candidate that it uses.
-        reads: The names that the definition of each of its functions and variables reads.
-        is_plain: It can leave nothing behind in the driver.
-
-    """
-
-    imports: tuple[str, ...]
-    imported: frozenset[str]
-    bound: frozenset[str]
-    remote: frozenset[str]
-    reads: dict[str, set[str]]
-    is_plain: bool
-
-
-# Modules of the standard library that a test can import and use without a trace.
-_PURE_WORDS = """ bisect cmath collections copy datetime decimal fractions functools heapq itertools json math
-operator re statistics string textwrap typing """
-_PURE = frozenset(_PURE_WORDS.split())
 _CLOCKS = frozenset(("time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime"))
-_IMPURE_WORDS = """ setattr delattr exec eval compile open __import__ globals vars input breakpoint getcontext
-setcontext localcontext register cache_clear purge """
-_IMPURE = frozenset(_IMPURE_WORDS.split())
-
-
-# What programs may use under a name of the setup.
-_LIMITS = frozenset(("float('inf')", "float('-inf')", "float('nan')", "math.inf", "10 ** 9 + 7", "998244353"))
-# Special methods that give nothing but what the object holds.
-_HOLDING = frozenset(("__init__", "__post_init__", "__repr__", "__str__", "__eq__", "__lt__", "__hash__"))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -128,7 +80,7 @@ def plan_test(test: str, setup: str = "", entry_point: str = "", own: frozenset[
     """
     try:
         with quiet():
-            return _plan(test, parse(test), _read_setup(setup), entry_point, own)
+            return _plan(test, parse(test), read_names(setup), entry_point, own)
     except (SyntaxError, ValueError) as error:
         return in_child(Plan(test), test, f"does not parse: {error}")
     except (RecursionError, MemoryError):
@@ -175,74 +127,6 @@ def value_plan(expression: str) -> Plan:
     return Plan(expression, "value")
 
 
-@lru_cache(maxsize=1 << 12)
-def read_setups(setup: str, plans: tuple[Plan, ...], used: frozenset[str], given: frozenset[str]) -> Setups:
-    """Return the setup as the two processes of a job get it.
-
-    The driver gets it if a test reads a name of it or it needs the candidate, else its imports. The candidate
-    gets what is given, changes of modules, what its code uses, and what a test in its process names; with
-    each of these, what it reads.
-
-    Args:
-        setup: The setup.
-        plans: The plans of all tests.
-        used: Names that the candidate's code takes from elsewhere.
-        given: Names of the setup that programs may use.
-
-    """
-    try:
-        with quiet():
-            names = _read_setup(setup)
-            private = frozenset[str]().union(*(plan.private for plan in plans))
-            driver = setup if private or names.remote else "\n".join(names.imports)
-            sources = [plan.source for plan in plans if plan.kind != "driven"]
-            kept = _kept(parse(setup).body, names, {*used, *re.findall(r"\w+", " ".join(sources))}, given)
-            shared = frozenset[str]().union(*map(touched_names, kept))
-            sent = (touched_names(node) for node in kept if getattr(node, "name", "") not in given)
-            leaked = (private - given).intersection(frozenset[str]().union(*sent))
-            program = ast.unparse(ast.Module(kept, []))
-            return Setups(instrumented(driver), program, shared, leaked, bool(leaked & used))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return Setups("", setup)  # and it raises when it is run
-
-
-def _kept(body: list[ast.stmt], setup: _Setup, needed: set[str], given: frozenset[str]) -> list[ast.stmt]:
-    """Return the statements of a setup that the candidate's process runs."""
-    elsewhere = setup.imported | BUILTINS
-    kept: set[int] = set()
-    while new := [
-        node
-        for node in body
-        if id(node) not in kept
-        and (
-            isinstance(node, (ast.Import, ast.ImportFrom))
-            or touched_names(node) & (needed | given)
-            or touched_names(node) | _names(node) <= elsewhere
-        )
-    ]:
-        for node in new:
-            kept.add(id(node))
-            needed |= _names(node)
-    return [node for node in body if id(node) in kept]
-
-
-@lru_cache(maxsize=1 << 10)
-def names_of(code: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names that a candidate reads and others may bind, and the standard names that it defines."""
-    try:
-        with quiet():
-            table = symtable.symtable(code, "<code>", "exec")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset(), frozenset()
-    symbols = {symbol.get_name(): symbol for symbol in table.get_symbols()}
-    own = frozenset(name for name in STANDARD_NAMES & symbols.keys() if symbols[name].is_namespace())
-    imported = {name for name, symbol in symbols.items() if symbol.is_imported()}
-    # A test may repeat a function of the task, as those of HumanEval/32 and 38 do: each side has its own.
-    repeatable = {name for name, symbol in symbols.items() if symbol.is_namespace()}
-    in_functions = free_names(table, in_functions=True) - imported - repeatable
-    return frozenset((free_names(table) | in_functions) - BUILTINS), own
-
-
 def plan_tests(program: Program) -> tuple[Plan, ...]:
     """Return the plan of each test of a program."""
     tests, setup = program.test_list, program.setup
@@ -258,91 +142,15 @@ def plan_tests(program: Program) -> tuple[Plan, ...]:
     return together(plans, tests)
 
 
-@lru_cache(maxsize=1 << 12)
-def given_names(setup: str, tests: tuple[str, ...]) -> frozenset[str]:
-    """Return the names of a setup that programs may use: imports, and what gives nothing that is expected.
-
-    Args:
-        setup: The setup.
-        tests: The tests.
-
-    """
-    try:
-        with quiet():
-            body, names = parse(setup).body, _read_setup(setup)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()
-    given = set(names.imported)
-    for node in body:
-        if _is_given(node):
-            given |= touched_names(node)
-        elif isinstance(node, ast.ClassDef):
-            others = (ast.unparse(other) for other in body if other is not node)
-            words = {*re.findall(r"\w+", " ".join((*tests, *others)))}
-            source = ast.unparse(node)
-            reads = free_names(symtable.symtable(source, "<class>", "exec"))
-            holds = "slots" not in source and all(_only_holds(part, words) for part in node.body)
-            if holds and reads & names.bound <= given:
-                given.add(node.name)
-        elif not isinstance(node, ast.FunctionDef) and any(map(holds_expected, ast.walk(node))):
-            given -= _names(node)  # of a module, or of a class, to which it may give the value
-    return frozenset(given)
+def split_setup(program: Program, plans: tuple[Plan, ...]) -> Setups:
+    """Return the setup of a program whose tests have these plans, as the two processes get it."""
+    private = frozenset[str]().union(*(plan.private for plan in plans))
+    in_child = " ".join(plan.source for plan in plans if plan.kind != "driven")
+    used, _ = names_of(program.code)
+    return read_setups(program.setup, private, in_child, used, given_names(program.setup, program.test_list))
 
 
-def _is_given(statement: ast.stmt) -> bool:
-    """Return whether a statement names an infinity or a modulus, or is `Point = namedtuple("Point", "x")`."""
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            return ast.unparse(value) in _LIMITS or ast.unparse(value).partition("(")[2].startswith(
-                repr(name)
-            )
-    return False
-
-
-def _only_holds(part: ast.stmt, words: set[str]) -> bool:
-    """Return whether a part of a class can give nothing that a test expects.
-
-    Args:
-        part: A statement of the class's body.
-        words: The words of the tests, and of the rest of the setup.
-
-    """
-    match part:
-        case ast.Pass() | ast.Expr(value=ast.Constant()):
-            return True
-        case ast.FunctionDef(name=name):
-            is_unused = name in _HOLDING or (name not in words and name[:2] != "__")
-            return is_unused and not any(_computes(node, name) for node in ast.walk(part))
-        case ast.Assign(value=value) | ast.AnnAssign(value=value):
-            nodes = ast.walk(value) if value else ()
-            return not any(isinstance(node, ast.Lambda) or holds_expected(node) for node in nodes)
-    return False
-
-
-def _computes(node: ast.AST, method: str) -> bool:
-    """Return whether a part of a method may give what the object does not hold."""
-    if method in ("__repr__", "__str__"):
-        return isinstance(node, ast.BinOp) and not isinstance(node.op, (ast.Add, ast.Mod))
-    return holds_expected(node) or (method[-6:] == "init__" and isinstance(node, ast.BinOp))
-
-
-def touched_names(statement: ast.stmt) -> set[str]:
-    """Return the names that a statement binds, in any form, and those of what it changes in place."""
-    names = bound_names(ast.walk(statement))
-    for node in ast.walk(statement):
-        match node:
-            case ast.Attribute(value=value, ctx=ast.Store()) | ast.Subscript(value=value, ctx=ast.Store()):
-                names |= _names(value)
-            case ast.Expr(value=ast.Call(func=ast.Attribute(value=value))):
-                names |= _names(value)
-    return names
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-
-
-def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, own: frozenset[str]) -> Plan:
+def _plan(test: str, tree: ast.Module, setup: SetupNames, entry_point: str, own: frozenset[str]) -> Plan:
     free = free_names(symtable.symtable(test, "<test>", "exec"))
     elsewhere = BUILTINS | setup.imported | setup.bound
     nodes = list(ast.walk(tree))
@@ -370,7 +178,7 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, own: fro
         private=frozenset(private),
         binds=binds,
         reads=frozenset(free),
-        is_plain=_is_plain([*nodes, *ast.walk(ast.parse("\n".join(lines)))]) and setup.is_plain,
+        is_plain=is_plain([*nodes, *ast.walk(ast.parse("\n".join(lines)))]) and setup.is_plain,
         reads_clock=any(getattr(n, "attr", getattr(n, "id", "")) in _CLOCKS for n in nodes),
     )
 
@@ -394,7 +202,7 @@ def _read_early(body: list[ast.stmt]) -> set[str]:
     for statement in body:
         binds = bound_names(ast.walk(statement))
         is_assignment = isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign))
-        early |= _names(statement) - bound - (set() if is_assignment else binds)
+        early |= names_in(statement) - bound - (set() if is_assignment else binds)
         bound |= set() if isinstance(statement, (ast.If, ast.Try, ast.While)) else binds
     return early
 
@@ -406,23 +214,6 @@ def _assigned(statement: ast.stmt) -> set[str]:
     return bound_names(ast.walk(statement))
 
 
-def _is_plain(nodes: list[ast.AST]) -> bool:
-    """Return whether statements can leave nothing behind in the process that runs them."""
-    for node in nodes:
-        match node:
-            case ast.Import(names=aliases):
-                if not all(alias.name.split(".")[0] in _PURE for alias in aliases):
-                    return False
-            case ast.ImportFrom(module=module):
-                if (module or "").split(".")[0] not in _PURE:
-                    return False
-            case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.ClassDef():
-                return False
-            case ast.Name(id=name) | ast.Attribute(attr=name) if name in _IMPURE:
-                return False
-    return True
-
-
 def _first_called_builtin(condition: ast.expr, names: set[str]) -> set[str]:
     """Return the function under test if it has the name of a builtin, as in `sum(10, 15) == 6`.
 
@@ -430,21 +221,3 @@ def _first_called_builtin(condition: ast.expr, names: set[str]) -> set[str]:
     """
     called = [node.func for node in ast.walk(condition) if isinstance(node, ast.Call)]
     return {function.id for function in called[:1] if isinstance(function, ast.Name) and function.id in names}
-
-
-@lru_cache(maxsize=1 << 12)
-def _read_setup(source: str) -> _Setup:
-    tree = parse(source)
-    nodes = list(ast.walk(tree))
-    imports = (ast.Import, ast.ImportFrom)
-    imported = bound_names(node for node in nodes if isinstance(node, imports))
-    symbols = symtable.symtable(source, "<setup>", "exec")
-    known = BUILTINS | standard_imports(nodes, free_names(symbols)).keys()
-    return _Setup(
-        imports=tuple(ast.unparse(node) for node in tree.body if isinstance(node, imports)),
-        imported=frozenset(imported),
-        bound=frozenset(bound_names(nodes) - imported),
-        remote=frozenset(free_names(symbols) - known),
-        reads={name: _names(node) for node in tree.body for name in touched_names(node)},
-        is_plain=_is_plain(nodes),
-    )

@@ -1,0 +1,275 @@
+"""What a test does with objects and names of the program, and what of that marks the test.
+
+Each operation is a request to the program. A test is marked where the answer decides it, because an object
+could answer as the test expects, whatever it is.
+"""
+
+import builtins
+import collections
+from contextlib import suppress
+from typing import Any
+
+import data_types
+import objects
+from driver_end import MALFORMED, DriverEnd
+from objects import ARITHMETIC, COMPARISONS, CONVERSIONS, FUNCTIONS, NAMED, NO_DATA, Facts, facts, is_object
+
+# Methods of data. A test that calls one, as in `f(3).isdigit()`, expects that its object is data.
+_PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, float, list, dict, set)))
+_LENGTH = "__len__", "()"  # asked for, among the answers of an object
+# Special attributes that a test may ask for. With others an object tells C code what to do.
+_SPECIAL_WORDS = """
+__name__ __qualname__ __module__ __dict__ __wrapped__ __annotations__ __defaults__ __kwdefaults__ __array__
+__mro__ __bases__ __self__ __func__ __members__ __origin__ __args__ __cause__ __notes__ __slots__
+__version__ __match_args__ __dataclass_fields__ """
+_SPECIAL = frozenset(_SPECIAL_WORDS.split())
+
+
+class NotPlainValue(BaseException):
+    """A value that the test compares with data is none."""
+
+
+class Names(dict):
+    """The builtins of the tests. A name that only the program has is looked up in its process.
+
+    Functions and classes are looked up once, other values each time: the program may assign new ones.
+    """
+
+    def __init__(self, driver: "Operations", own: set[str]) -> None:
+        super().__init__(vars(builtins))
+        self._driver = driver
+        self.own = {name for name in own if name in self and name[:1] != "_"} - driver.remote
+        driver.remote |= self.own
+        self["callable"], self["hasattr"] = driver.is_callable, driver.has_attribute
+        for name in driver.remote & self.keys():
+            del self[name]
+
+    def __missing__(self, name: str) -> Any:
+        if name not in self._driver.remote:
+            raise KeyError(name)
+        if name in self.own:
+            self._driver.mark(f"decided by {name} of the program")
+        value = self._driver.request("name", name)
+        self._driver.note_name(value, name)
+        if callable(value) and name not in self.own:
+            self[name] = value
+        return value
+
+
+class Operations(DriverEnd):
+    """The driver's end of the conversation, with what a test may do with objects of the program."""
+
+    _has_computed = False  # the program has got data of the test by arithmetic
+
+    def is_same(self, left: Any, right: Any) -> bool:
+        """Return `left is right`. Which objects of the program are the same one, it says itself."""
+        if is_object(left) and is_object(right):
+            self.mark(f"decided by the identity of {facts(left).name} of the program", False)
+        if left is not right and _is_same(left, right):
+            self.mark("decided by the identity of data of the program")
+            return True
+        return left is right
+
+    def type_of(self, value: Any) -> Any:
+        """Return what `type(value)` is in the program's process."""
+        if not is_object(value):
+            return type(value)
+        found = self.request("type", value)
+        if not is_object(found) and found in data_types.CROSSING:
+            self.mark(f"decided by the class of {facts(value).name} of the program")
+        return found
+
+    def is_callable(self, value: Any, /) -> bool:
+        """Return what `callable(value)` is in the program's process."""
+        return bool(self.request("callable", value)) if is_object(value) else callable(value)
+
+    def note_name(self, value: Any, name: str) -> None:
+        """Note that the test names a class of the program. A function has another name of its class."""
+        is_class = is_object(value) and name[:1].isupper() and facts(value).name == name
+        if is_class and facts(value).created == self.moment:  # not what the test has got by other means
+            facts(value).origin = "class"
+
+    def has_attribute(self, value: Any, name: str, /) -> bool:
+        """Return what `hasattr(value, name)` is in the program's process."""
+        return bool(self.request("hasattr", value, name)) if is_object(value) else hasattr(value, name)
+
+    def operate(self, operation: str, value: Any, args: tuple, kwargs: dict) -> Any:
+        """Do what a special method of an object would do."""
+        found = facts(value)
+        if operation == "__exit__":
+            return self._exit(value, found, args)
+        if found.has_data and operation != "__call__" and operation not in found.own:
+            return self._with_data(operation, value, args)
+        is_equality = operation in ("__eq__", "__ne__") and not is_object(args[0])
+        if is_equality and (args[0] is None or found.own.isdisjoint(("__eq__", "__ne__"))):
+            return NotImplemented
+        if operation == "__contains__" and found.is_known:  # a generator, for example
+            return any(item is args[0] or item == args[0] for item in value)
+        if operation in COMPARISONS:
+            self._refuse_or_mark(f"{operation} of {found.name}", found, args)
+        elif operation in ARITHMETIC:
+            return self._compute(operation, value, found, args)
+        elif operation == "__index__" and found.is_known:
+            raise TypeError(f"{found.name!r} object cannot be interpreted as an integer")
+        elif operation in CONVERSIONS or (self._has_computed and operation in ("__bool__", "__len__")):
+            self._refuse_or_mark(f"{operation} of {found.name}", found, args)
+        elif operation in ("__instancecheck__", "__subclasscheck__"):
+            self.mark(f"decided by {operation} of {found.name} of the program", False)
+        elif operation in ("__getitem__", "__iter__", "__len__", "__next__") and found.origin not in NAMED:
+            return self._unnamed(operation, value, found, args)
+        elif operation == "__call__":
+            return self._call(value, found, args, kwargs)
+        return self.request(operation, value, *args, **kwargs)
+
+    def _compute(self, operation: str, value: Any, found: Facts, args: tuple) -> Any:
+        """Do arithmetic. With data, such as `f(3) - 2.5`, the program gets what the test may expect."""
+        with_data = not any(map(is_object, args))
+        if with_data and found.origin != "named":
+            self._refuse_or_mark(f"{operation} of {found.name}", found, args)
+        result = self.request(operation, value, *args)
+        if found.origin == "named" and is_object(result) and facts(result).name == found.name:
+            facts(result).origin = "named"
+        if with_data:
+            self._has_computed = True
+        if not is_object(result) and (with_data or found.origin != "named"):
+            self.mark(f"decided by {operation} of {found.name} of the program")
+        return result
+
+    def _unnamed(self, operation: str, value: Any, found: Facts, args: tuple) -> Any:
+        """Do an operation of an object that a function returned, which may tell each time something else."""
+        key = operation, str(args)
+        if operation == "__getitem__" and found.has_data:
+            data = self.data(value)
+            if not isinstance(data, (dict, collections.UserDict)) or args[0] in data:
+                with suppress(LookupError, TypeError):
+                    found.answers.setdefault(key, data[args[0]])
+        is_keyed = operation == "__getitem__" and not _is_index(*args) and key not in found.answers
+        differs = found.has_data and operation != "__getitem__"
+        if differs or is_keyed or (operation in ("__iter__", "__getitem__") and _LENGTH in found.answers):
+            # A key may be what the test expects, and a loop over nothing asserts nothing.
+            self.mark(f"decided by {operation} of {found.name} of the program", True, *args)
+        try:
+            result = self.request(operation, value, *args)
+        except StopIteration:
+            found.answers["end"] = None
+            raise
+        if operation == "__next__":
+            is_same = "end" not in found.answers
+        else:
+            is_same = _is_same(found.answers.setdefault(key, result), result)
+        if not is_same:
+            self.mark(f"decided by {operation} of {found.name} of the program")
+        return result
+
+    def _exit(self, value: Any, found: Facts, args: tuple) -> bool:
+        if not self.request("__exit__", value, *args[:2], None) or args[0] is None:
+            return False
+        self.mark("decided by __exit__ of the program", found.origin not in NAMED)
+        return not issubclass(args[0], AssertionError)  # a failed assert stays one
+
+    def _call(self, value: Any, found: Facts, args: tuple, kwargs: dict) -> Any:
+        method = found.origin.partition(".")[2]
+        result = self.request("call", value, *args, **kwargs)
+        decides = result is not None and (args or kwargs or type(result) is bool)
+        says_no = type(result) is bool or (type(result) in (int, str, list, tuple, dict, set) and not result)
+        is_plain = method in _PLAIN_METHODS or (method and says_no)
+        if found.origin == ".exception" or (is_plain and decides):
+            what = f"decided by the method {found.name} of a value of the program"
+            self.mark(what, not found.is_member, *args, *kwargs.values())
+        # An instance of a class that the test names; another function with a capital gives any object.
+        # So does a class that the program has given as a value too: the test may have it from there.
+        is_named = found.origin == "class" and self.numbers.get(id(value)) not in self.repeated
+        if is_object(result) and is_named and facts(result).name == found.name:
+            facts(result).origin = "named"
+        return result
+
+    def _refuse_or_mark(self, what: str, found: Facts, args: tuple) -> None:
+        """Mark the test, unless an object that a function returned is compared with data."""
+        sides = [found, *map(facts, filter(is_object, args))]
+        is_named = any(side.origin in NAMED or (side.is_member and len(sides) > 1) for side in sides)
+        if len(sides) == 1 and not is_named:
+            text = f"returned {found.name}, which is not a plain value"
+            self.decide(["e", "NotPlainValue", text])
+            raise NotPlainValue(text)
+        self.mark(f"decided by {what} of the program", not is_named, *args)
+
+    def _with_data(self, operation: str, value: Any, args: tuple) -> Any:
+        """Do an operation of an object whose class derives from one of data, with the data."""
+        data = self.data(value)
+        others = [self.data(other) if is_object(other) and facts(other).has_data else other for other in args]
+        if operation in ("__str__", "__repr__", "__format__", "__enter__", "__next__"):
+            return self.request(operation, value, *args)
+        is_in_place = operation in ARITHMETIC and operation[2] == "i"
+        changes = is_in_place or operation in ("__setitem__", "__delitem__")
+        if is_in_place and hasattr(type(data), operation):
+            self.mark(f"decided by {operation} of {facts(value).name} of the program")
+        if operation[-6:] == "copy__" or (changes and hasattr(type(data), operation)):
+            return self.request(operation, value, *args)
+        if operation == "__getitem__" and isinstance(data, collections.defaultdict) and args[0] not in data:
+            return self.request(operation, value, *args)
+        return FUNCTIONS[operation](data, *others)
+
+    def data(self, value: Any) -> Any:
+        """Return the data of an object whose class derives from one of data, as they are now."""
+        found = facts(value)
+        if found.data is NO_DATA or (found.moment >= 0 and found.moment != self.moment):
+            found.data = self.request("data", value)
+            found.moment = self.moment
+            if type(found.data) not in data_types.CHANGEABLE:
+                self.leave(MALFORMED)
+        return found.data
+
+    def get_attribute(self, value: Any, name: str) -> Any:
+        """Return an attribute of an object, of a stand-in for an exception, or of its class."""
+        if name[:2] == "__" and name not in _SPECIAL:
+            raise AttributeError(name)
+        if not is_object(value):
+            if id(value) not in self.numbers:
+                raise AttributeError(name)
+            result = self.request("getattr", value, name)
+            cls = value if isinstance(value, type) else type(value)
+            is_named = self.names.get(cls.__name__) is cls
+            if is_object(result):
+                facts(result).origin, facts(result).is_member = ".exception", is_named
+            elif callable(result):
+                self.mark("decided by a method of an exception of the program", not is_named)
+            return result
+        found = facts(value)
+        is_constant = found.has_data and found.moment < 0 and found.data is not NO_DATA
+        if is_constant and found.origin not in NAMED and name not in found.own and hasattr(found.data, name):
+            return getattr(found.data, name)
+        result = self.request("getattr", value, name)
+        is_new = is_object(result) and facts(result).created == self.moment
+        if is_object(result) and found.origin in NAMED:
+            facts(result).is_member = True
+            if is_new and name[:1].isupper():
+                facts(result).origin = "class"
+        elif is_new or (
+            is_object(result) and facts(result).origin in ("", f".{name}") and not found.has_data
+        ):
+            facts(result).origin = f".{name}"
+        elif callable(result) and found.origin not in NAMED:
+            self.mark("decided by a method of a value of the program")  # `ascii`, say, in place of a method
+        return result
+
+    def class_of(self, value: Any) -> Any:
+        """Return what `isinstance` finds as the class of an object."""
+        found = facts(value)
+        if found.has_data:
+            return type(self.data(value))
+        cls = data_types.TYPES.get(found.name) if found.is_known else objects.Object
+        # No data are iterators.
+        is_programs = not (found.is_known and hasattr(cls, "__next__"))
+        self.mark(f"decided by the class of {found.name} of the program", is_programs)
+        return cls
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    """Return whether two answers are the same, as far as a test can see."""
+    is_immutable = type(left) is type(right) and type(left) in (tuple, frozenset, str, bytes, int, float)
+    return left is right or (is_immutable and left == right)
+
+
+def _is_index(key: Any) -> bool:
+    """Return whether a key is a number or a class, as in `x[1:2]` and `List[int]`."""
+    return all(type(part) in (int, slice, type) for part in (key if type(key) is tuple else (key,)))

@@ -1,0 +1,211 @@
+"""A problem's setup, as the two processes of a job get it.
+
+The driver runs the setup if a test reads a name of it. The program's process gets only what it needs, because
+a test may expect what follows from the rest.
+"""
+
+import ast
+import re
+import symtable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from cocos.executor.inside.data_types import holds_expected
+from cocos.executor.judging.instrumented import instrumented
+from cocos.executor.judging.names import (
+    BUILTINS,
+    bound_names,
+    free_names,
+    is_plain,
+    names_in,
+    standard_imports,
+    touched_names,
+)
+from cocos.executor.parser import parse, quiet
+
+
+class Setups(NamedTuple):
+    """A problem's setup, as the two processes of a job get it.
+
+    Attributes:
+        driver: The driver's part.
+        program: The program's part.
+        shared: Names that both parts define.
+        leaked: Names among these that a driven test reads: what it expects may follow from them.
+        is_programs: The program's code is the reason.
+
+    """
+
+    driver: str
+    program: str
+    shared: frozenset[str] = frozenset()
+    leaked: frozenset[str] = frozenset()
+    is_programs: bool = False
+
+
+@dataclass(frozen=True)
+class SetupNames:
+    """Names in a problem's setup.
+
+    Attributes:
+        imports: Its import statements.
+        imported: Names that it imports.
+        bound: Other names that it binds, in any scope.
+        remote: Names of the candidate that it uses.
+        reads: The names that the definition of each of its functions and variables reads.
+        is_plain: It can leave nothing behind in the driver.
+
+    """
+
+    imports: tuple[str, ...]
+    imported: frozenset[str]
+    bound: frozenset[str]
+    remote: frozenset[str]
+    reads: dict[str, set[str]]
+    is_plain: bool
+
+
+# What programs may use under a name of the setup.
+_LIMITS = frozenset(("float('inf')", "float('-inf')", "float('nan')", "math.inf", "10 ** 9 + 7", "998244353"))
+# Special methods that give nothing but what the object holds.
+_HOLDING = frozenset(("__init__", "__post_init__", "__repr__", "__str__", "__eq__", "__lt__", "__hash__"))
+
+
+@lru_cache(maxsize=1 << 12)
+def read_names(source: str) -> SetupNames:
+    """Return the names in a setup; raise a SyntaxError or ValueError if it does not parse."""
+    tree = parse(source)
+    nodes = list(ast.walk(tree))
+    imports = (ast.Import, ast.ImportFrom)
+    imported = bound_names(node for node in nodes if isinstance(node, imports))
+    symbols = symtable.symtable(source, "<setup>", "exec")
+    known = BUILTINS | standard_imports(nodes, free_names(symbols)).keys()
+    return SetupNames(
+        imports=tuple(ast.unparse(node) for node in tree.body if isinstance(node, imports)),
+        imported=frozenset(imported),
+        bound=frozenset(bound_names(nodes) - imported),
+        remote=frozenset(free_names(symbols) - known),
+        reads={name: names_in(node) for node in tree.body for name in touched_names(node)},
+        is_plain=is_plain(nodes),
+    )
+
+
+@lru_cache(maxsize=1 << 12)
+def read_setups(
+    setup: str, private: frozenset[str], in_child: str, used: frozenset[str], given: frozenset[str]
+) -> Setups:
+    """Return the setup as the two processes of a job get it.
+
+    The driver gets it if a test reads a name of it or it needs the candidate, else its imports. The candidate
+    gets what is given, changes of modules, what its code uses, and what a test in its process names; with
+    each of these, what it reads.
+
+    Args:
+        setup: The setup.
+        private: Names of it that driven tests read.
+        in_child: The sources of the tests that run in the candidate's process.
+        used: Names that the candidate's code takes from elsewhere.
+        given: Names of the setup that programs may use.
+
+    """
+    try:
+        with quiet():
+            names = read_names(setup)
+            driver = setup if private or names.remote else "\n".join(names.imports)
+            kept = _kept(parse(setup).body, names, {*used, *re.findall(r"\w+", in_child)}, given)
+            shared = frozenset[str]().union(*map(touched_names, kept))
+            sent = (touched_names(node) for node in kept if getattr(node, "name", "") not in given)
+            leaked = (private - given).intersection(frozenset[str]().union(*sent))
+            program = ast.unparse(ast.Module(kept, []))
+            return Setups(instrumented(driver), program, shared, leaked, bool(leaked & used))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Setups("", setup)  # and it raises when it is run
+
+
+def _kept(body: list[ast.stmt], setup: SetupNames, needed: set[str], given: frozenset[str]) -> list[ast.stmt]:
+    """Return the statements of a setup that the candidate's process runs."""
+    elsewhere = setup.imported | BUILTINS
+    kept: set[int] = set()
+    while new := [
+        node
+        for node in body
+        if id(node) not in kept
+        and (
+            isinstance(node, (ast.Import, ast.ImportFrom))
+            or touched_names(node) & (needed | given)
+            or touched_names(node) | names_in(node) <= elsewhere
+        )
+    ]:
+        for node in new:
+            kept.add(id(node))
+            needed |= names_in(node)
+    return [node for node in body if id(node) in kept]
+
+
+@lru_cache(maxsize=1 << 12)
+def given_names(setup: str, tests: tuple[str, ...]) -> frozenset[str]:
+    """Return the names of a setup that programs may use: imports, and what gives nothing that is expected.
+
+    Args:
+        setup: The setup.
+        tests: The tests.
+
+    """
+    try:
+        with quiet():
+            body, names = parse(setup).body, read_names(setup)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    given = set(names.imported)
+    for node in body:
+        if _is_given(node):
+            given |= touched_names(node)
+        elif isinstance(node, ast.ClassDef):
+            others = (ast.unparse(other) for other in body if other is not node)
+            words = {*re.findall(r"\w+", " ".join((*tests, *others)))}
+            source = ast.unparse(node)
+            reads = free_names(symtable.symtable(source, "<class>", "exec"))
+            holds = "slots" not in source and all(_only_holds(part, words) for part in node.body)
+            if holds and reads & names.bound <= given:
+                given.add(node.name)
+        elif not isinstance(node, ast.FunctionDef) and any(map(holds_expected, ast.walk(node))):
+            given -= names_in(node)  # of a module, or of a class, to which it may give the value
+    return frozenset(given)
+
+
+def _is_given(statement: ast.stmt) -> bool:
+    """Return whether a statement names an infinity or a modulus, or is `Point = namedtuple("Point", "x")`."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return ast.unparse(value) in _LIMITS or ast.unparse(value).partition("(")[2].startswith(
+                repr(name)
+            )
+    return False
+
+
+def _only_holds(part: ast.stmt, words: set[str]) -> bool:
+    """Return whether a part of a class can give nothing that a test expects.
+
+    Args:
+        part: A statement of the class's body.
+        words: The words of the tests, and of the rest of the setup.
+
+    """
+    match part:
+        case ast.Pass() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.FunctionDef(name=name):
+            is_unused = name in _HOLDING or (name not in words and name[:2] != "__")
+            return is_unused and not any(_computes(node, name) for node in ast.walk(part))
+        case ast.Assign(value=value) | ast.AnnAssign(value=value):
+            nodes = ast.walk(value) if value else ()
+            return not any(isinstance(node, ast.Lambda) or holds_expected(node) for node in nodes)
+    return False
+
+
+def _computes(node: ast.AST, method: str) -> bool:
+    """Return whether a part of a method may give what the object does not hold."""
+    if method in ("__repr__", "__str__"):
+        return isinstance(node, ast.BinOp) and not isinstance(node.op, (ast.Add, ast.Mod))
+    return holds_expected(node) or (method[-6:] == "init__" and isinstance(node, ast.BinOp))
