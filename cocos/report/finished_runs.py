@@ -8,7 +8,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from cocos.evaluation.run_metrics import run_metrics
 from cocos.evaluation.sample_rows import (
     SampleRow,
     conditions_of_row,
@@ -19,6 +18,7 @@ from cocos.evaluation.sample_rows import (
 )
 from cocos.files.json_lines import DataError, read_rows
 from cocos.intervals import Comparison, Estimate, compare
+from cocos.metrics import run_metrics
 from cocos.report.sample_statistics import PlayedProgram, SampleStatistics, played_programs
 
 MAX_ROW_BYTES = 1 << 30  # a row repeats its problem's text in the requests of its turns

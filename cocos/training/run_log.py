@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 
 from cocos.files.durable import write_atomically
 
@@ -36,9 +36,7 @@ class RunLog(TrainerCallback, logging.Handler):
         self._state: TrainerState | None = None
         self._path = Path()
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Keep the lines up to the step that the run continues from, and listen for warnings."""
         if not state.is_world_process_zero:
             return
@@ -49,14 +47,9 @@ class RunLog(TrainerCallback, logging.Handler):
         logging.getLogger("cocos").addHandler(self)
 
     def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
+        self, args: Any, state: TrainerState, control: Any, logs: dict[str, Any], **kwargs: Any
     ) -> None:
-        numbers = {name: value for name, value in (logs or {}).items() if isinstance(value, int | float)}
+        numbers = {name: value for name, value in logs.items() if isinstance(value, int | float)}
         metrics = {name: value for name, value in numbers.items() if math.isfinite(value)}
         is_update = "loss" in metrics  # not an evaluation, whose trajectories are others
         details = {name: value for name, value in self._details().items() if value} if is_update else {}
@@ -66,9 +59,7 @@ class RunLog(TrainerCallback, logging.Handler):
         """Write a warning of this project."""
         self._append({"warning": record.getMessage()})
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         logging.getLogger("cocos").removeHandler(self)
 
     def _append(self, entry: dict[str, Any]) -> None:
