@@ -7,8 +7,14 @@ from typing import get_args
 
 from cocos.extraction import Source
 from cocos.intervals import MIN_PROBLEMS, Estimate
-from cocos.report.finished_runs import FinishedRun, RunComparison, TurnNumbers, group_by_conditions
-from cocos.report.pooled_sets import are_sets_of_one_model, pool
+from cocos.report.finished_runs import (
+    FinishedRun,
+    RunComparison,
+    TurnNumbers,
+    are_sets_of_one_model,
+    group_by_conditions,
+    pool,
+)
 from cocos.report.token_curves import Curve, Point, strata, token_curves, verdict
 
 NO_INTERVAL = "(no interval)"

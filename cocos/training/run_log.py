@@ -8,7 +8,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +25,13 @@ class RunLog(TrainerCallback, logging.Handler):
     Each line has `step`, `time` (seconds since 1970), and `metrics` with `max_steps`, or `warning`.
 
     Args:
-        details: Returns what else belongs to an update: `examples`, the last trajectories as text, and
-            `solved`, the right programs of each problem.
+        examples: Returns the last trajectories as text, which the entry of an update has, too.
 
     """
 
-    def __init__(self, details: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, examples: Callable[[], Sequence[str]]) -> None:
         logging.Handler.__init__(self, logging.WARNING)
-        self._details = details
+        self._examples = examples
         self._state: TrainerState | None = None
         self._path = Path()
 
@@ -51,9 +50,10 @@ class RunLog(TrainerCallback, logging.Handler):
     ) -> None:
         numbers = {name: value for name, value in logs.items() if isinstance(value, int | float)}
         metrics = {name: value for name, value in numbers.items() if math.isfinite(value)}
-        is_update = "loss" in metrics  # not an evaluation, whose trajectories are others
-        details = {name: value for name, value in self._details().items() if value} if is_update else {}
-        self._append({"metrics": metrics, "max_steps": state.max_steps, **details})
+        entry: dict[str, Any] = {"metrics": metrics, "max_steps": state.max_steps}
+        if "loss" in metrics and (examples := self._examples()):  # an evaluation plays others
+            entry["examples"] = examples
+        self._append(entry)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a warning of this project."""

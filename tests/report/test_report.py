@@ -24,9 +24,15 @@ from cocos.intervals import wilson
 from cocos.problems import Problem
 from cocos.report.caveats import caveats
 from cocos.report.chart_style import LEGEND_LINE, RIGHT, STYLE
-from cocos.report.charts import draw_accuracy, draw_changes, draw_costs, draw_errors, draw_problems
+from cocos.report.charts import (
+    draw_accuracy,
+    draw_changes,
+    draw_costs,
+    draw_errors,
+    draw_problems,
+    save_overview,
+)
 from cocos.report.finished_runs import compare_runs, load_runs
-from cocos.report.pictures import save_overview
 from cocos.report.report_files import markdown_report, print_tables, save_report
 from cocos.report.tables import NO_INTERVAL_NOTE
 from cocos.trajectories import Trajectory
