@@ -235,13 +235,13 @@ def token_tables(runs: Sequence[FinishedRun]) -> list[Table]:
 
     If the runs have a profile, a table for each of its parts of the problems follows.
     """
-    profile = next((run.profile for run in runs if run.profile), None)
-    parts = {"": None} | (strata(profile) if profile else {})
-    return [
-        _token_table(token_curves(runs, task_ids), f", {name} ({len(task_ids)} problems)" if task_ids else "")
-        for name, task_ids in parts.items()
-        if task_ids is None or task_ids
-    ]
+    tables = [_token_table(token_curves(runs), "")]
+    if profile := next((run.profile for run in runs if run.profile), None):
+        for name, task_ids in strata(profile).items():
+            if task_ids:
+                part = token_curves([run.on_problems(task_ids) for run in runs])
+                tables.append(_token_table(part, f", {name} ({len(task_ids)} problems)"))
+    return tables
 
 
 def _token_table(curves: Sequence[Curve], part: str) -> Table:
