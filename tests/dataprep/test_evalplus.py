@@ -324,6 +324,14 @@ PUBLISHED = {
 }  # fmt: skip
 
 
+# What their own references fail. Since 3.12 `sum` compensates, which the formula of HumanEval/32's test does not.
+FAILED_BY_REFERENCES = {
+    "HumanEval/100",
+    "Mbpp/301",
+    *(("HumanEval/32",) if sys.version_info >= (3, 12) else ()),
+}
+
+
 @pytest.mark.processes
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_references_of_the_published_sets_pass_their_tests_three_times_alike(executor, name):
@@ -335,7 +343,7 @@ def test_references_of_the_published_sets_pass_their_tests_three_times_alike(exe
         raw = PUBLIC_SOURCES[name].convert(row, place)
         converted = with_expected_values(raw, place, executor)
         assert len(converted.problem.scored_tests) + len(converted.left_out) == len(raw.input_tests.calls)
-        assert (task_id in ("HumanEval/100", "Mbpp/301")) == bool(converted.left_out), converted.left_out
+        assert (task_id in FAILED_BY_REFERENCES) == bool(converted.left_out), converted.left_out
         problems.append(converted.problem)
     limits = Limits(wall_s=60, cpu_s=50)
     programs = [replace(as_program(problem, problem.code), limits=limits) for problem in problems]

@@ -24,11 +24,19 @@ work()  # the main thread waits for the others
 """
 
 
-def test_threads_that_wait_for_each_other_get_no_second_attempt():
+def test_threads_that_wait_for_each_other_get_no_second_attempt_that_one_would_not_get():
     limits = Limits(wall_s=2, cpu_s=60)
-    with Executor(num_workers=1, sandbox=LEVEL, limits=limits) as executor:
-        executor.run([Program(THREADS, ("assert x == 1",))])
-        assert executor.stats.timeouts == 1 and executor.stats.retried_timeouts == 0
+    second_attempts = []
+    for code in (
+        "while True: pass",
+        THREADS,
+    ):  # on a busy machine, the first one waits for other processes, too
+        with Executor(num_workers=1, sandbox=LEVEL, limits=limits) as executor:
+            executor.run([Program(code, ("assert x == 1",))])
+            assert executor.stats.timeouts == 1
+            second_attempts.append(executor.stats.retried_timeouts)
+    of_one, of_many = second_attempts
+    assert of_many <= of_one
 
 
 def test_twenty_megabytes_of_code_are_read_in_time():
