@@ -6,10 +6,11 @@ Intervals come from `cocos.intervals`.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import comb
-from typing import NamedTuple, TypeVar
+from statistics import fmean
+from typing import Any, NamedTuple, TypeVar
 
 from cocos.executor import ExecutionResult, Status
 from cocos.intervals import Estimate, bounded_mean, change, share
@@ -35,10 +36,15 @@ def scored(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
     return [t for t in trajectories if not any(turn.result.is_infra_failure for turn in t.turns)]
 
 
-def _nothing_scored(trajectories: Iterable[Trajectory]) -> str:
+def _some_scored(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    """Return the scored trajectories; raise ValueError if there are none."""
+    if usable := scored(trajectories):
+        return usable
     errors = (turn.result.infra_error for trajectory in trajectories for turn in trajectory.turns)
     first = next(filter(None, errors), "there is none")
-    return f"no scored trajectories: the executor or the endpoint failed in every one; the first: {first}"
+    raise ValueError(
+        f"no scored trajectories: the executor or the endpoint failed in every one; the first: {first}"
+    )
 
 
 def _by_problem(
@@ -49,6 +55,29 @@ def _by_problem(
     for trajectory in trajectories:
         values[trajectory.problem.task_id].append(value(trajectory))
     return list(values.values())
+
+
+def _right(trajectories: Iterable[Trajectory]) -> list[list[list[bool]]]:
+    """Return whether the program of each turn is right, by problem, sample and turn."""
+    return _by_problem(trajectories, lambda t: [turn.result.is_right for turn in t.turns])
+
+
+def _passes_visible(trajectories: Iterable[Trajectory]) -> list[list[list[bool]]]:
+    """Return whether the program of each turn passes the visible tests, by problem, sample and turn."""
+    return _by_problem(
+        trajectories, lambda t: [passes_visible_tests(t.problem, turn.result) for turn in t.turns]
+    )
+
+
+def _has_choice(trajectories: Iterable[Trajectory]) -> bool:
+    """Return whether a problem has visible and hidden tests, so that the visible ones say less than all."""
+    return any(t.problem.test_list and t.problem.hidden_test_list for t in trajectories)
+
+
+def _shares(outcomes_P_K_T: Sequence[Sequence[Sequence[bool]]]) -> list[Estimate]:
+    """Return the share of each turn."""
+    turns = range(len(outcomes_P_K_T[0][0]))
+    return [share([[row[t] for row in rows] for rows in outcomes_P_K_T]) for t in turns]
 
 
 def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
@@ -62,12 +91,10 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
         ValueError: No trajectory is scored.
 
     """
-    if not (usable := scored(trajectories)):
-        raise ValueError(_nothing_scored(trajectories))
+    usable = _some_scored(trajectories)
     # Samples stay grouped by problem: they are correlated, which widens the intervals (see `share`).
-    right_P_K_T = _by_problem(usable, lambda t: [turn.result.is_right for turn in t.turns])
     passed_P_K_T = _by_problem(usable, lambda t: [turn.result.num_passed or 0 for turn in t.turns])
-    return metrics_of_outcomes(right_P_K_T, passed_P_K_T)
+    return metrics_of_outcomes(_right(usable), passed_P_K_T)
 
 
 def metrics_of_outcomes(
@@ -82,9 +109,7 @@ def metrics_of_outcomes(
 
     """
     num_turns = len(right_P_K_T[0][0])
-    metrics = {
-        f"acc_t{t + 1}": share([[row[t] for row in rows] for rows in right_P_K_T]) for t in range(num_turns)
-    }
+    metrics = {f"acc_t{t}": accuracy for t, accuracy in enumerate(_shares(right_P_K_T), start=1)}
     pairs = [(t, t + 1) for t in range(num_turns - 1)]
     if num_turns > 2:
         pairs.append((0, num_turns - 1))
@@ -109,16 +134,10 @@ def visible_test_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estima
     In EvalPlus' sets they are the base tests, and acc_t is the accuracy on base + plus. There are no such
     metrics if no problem has visible and hidden tests.
     """
-    usable = scored(trajectories)
-    if not any(t.problem.test_list and t.problem.hidden_test_list for t in usable):
+    if not _has_choice(usable := scored(trajectories)):
         return {}
-    passes_P_K_T = _by_problem(
-        usable, lambda t: [passes_visible_tests(t.problem, turn.result) for turn in t.turns]
-    )
-    return {
-        f"acc_visible_t{t + 1}": share([[row[t] for row in rows] for rows in passes_P_K_T])
-        for t in range(len(passes_P_K_T[0][0]))
-    }
+    shares_T = _shares(_passes_visible(usable))
+    return {f"acc_visible_t{t}": accuracy for t, accuracy in enumerate(shares_T, start=1)}
 
 
 def best_at_k(n: int, visible: int, right: int, k: int) -> float:
@@ -142,28 +161,19 @@ def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         ValueError: No trajectory is scored.
 
     """
-    if not (usable := scored(trajectories)):
-        raise ValueError(_nothing_scored(trajectories))
-    right_P_K_T = _by_problem(usable, lambda t: [turn.result.is_right for turn in t.turns])
-    visible_P_K_T = _by_problem(
-        usable, lambda t: [passes_visible_tests(t.problem, turn.result) for turn in t.turns]
-    )
-    most = min(len(samples) for samples in right_P_K_T)
-    ks = sorted({*(2**i for i in range(most.bit_length())), most})
-    has_choice = most > 1 and any(t.problem.test_list and t.problem.hidden_test_list for t in usable)
-    counts_T_P = [
-        [
-            (len(right), sum(row[t] for row in visible), sum(row[t] for row in right))
-            for right, visible in zip(right_P_K_T, visible_P_K_T, strict=True)
-        ]
-        for t in range(len(right_P_K_T[0][0]))
-    ]
+    usable = _some_scored(trajectories)
+    outcomes_P = list(zip(_right(usable), _passes_visible(usable), strict=True))
+    most = min(len(right_K_T) for right_K_T, _ in outcomes_P)
     shares: dict[str, float] = {}
-    for k in ks:
-        for t, counts_P in enumerate(counts_T_P, start=1):
-            shares[f"pass@{k}_t{t}"] = sum(pass_at_k(n, c, k) for n, _, c in counts_P) / len(counts_P)
-            if has_choice:
-                shares[f"best@{k}_t{t}"] = sum(best_at_k(n, v, c, k) for n, v, c in counts_P) / len(counts_P)
+    for k in sorted({*(2**i for i in range(most.bit_length())), most}):
+        for t in range(len(usable[0].turns)):
+            counts_P = [
+                (len(right_K_T), sum(row[t] for row in visible_K_T), sum(row[t] for row in right_K_T))
+                for right_K_T, visible_K_T in outcomes_P
+            ]
+            shares[f"pass@{k}_t{t + 1}"] = fmean(pass_at_k(n, c, k) for n, _, c in counts_P)
+            if most > 1 and _has_choice(usable):
+                shares[f"best@{k}_t{t + 1}"] = fmean(best_at_k(n, v, c, k) for n, v, c in counts_P)
     return shares
 
 
@@ -275,26 +285,19 @@ def bug_rates(trajectories: Sequence[Trajectory]) -> dict[str, BugRate]:
             by_kind[trajectory.problem.bug_type].append(trajectory)
     rates = {}
     for kind, of_kind in sorted(by_kind.items(), key=lambda kind: -len(kind[1])):
-        right_P_K_T = _by_problem(of_kind, lambda t: [turn.result.is_right for turn in t.turns])
-        accuracy_T = [
-            share([[row[t] for row in rows] for rows in right_P_K_T]) for t in range(len(of_kind[0].turns))
-        ]
-        right_T = [sum(row[t] for rows in right_P_K_T for row in rows) for t in range(len(accuracy_T))]
-        rates[kind] = BugRate(len(of_kind), right_T, accuracy_T)
+        right_T = [sum(result.is_right for result in results) for results in _results_by_turn(of_kind)]
+        rates[kind] = BugRate(len(of_kind), right_T, _shares(_right(of_kind)))
     return rates
 
 
 def error_counts(trajectories: Sequence[Trajectory]) -> list[Counter[str]]:
     """Return, for each turn, the number of programs with each error type."""
-    counts: list[Counter[str]] = []
-    for trajectory in scored(trajectories):
-        for t, turn in enumerate(trajectory.turns):
-            if t == len(counts):
-                counts.append(Counter())
-            kind = first_error(turn.result)
-            if kind is not None:
-                counts[t][kind] += 1
-    return counts
+    results_T = _results_by_turn(scored(trajectories))
+    return [Counter(filter(None, map(first_error, results))) for results in results_T]
+
+
+def _results_by_turn(trajectories: Iterable[Trajectory]) -> list[tuple[ExecutionResult, ...]]:
+    return list(zip(*([turn.result for turn in t.turns] for t in trajectories), strict=True))
 
 
 def in_child_counts(trajectories: Sequence[Trajectory]) -> list[int]:
@@ -302,12 +305,9 @@ def in_child_counts(trajectories: Sequence[Trajectory]) -> list[int]:
 
     These programs could have forged a verdict on which the accuracy rests.
     """
-    usable = scored(trajectories)
-    num_turns = len(usable[0].turns) if usable else 0
-    results_T = [[trajectory.turns[t].result for trajectory in usable] for t in range(num_turns)]
     return [
         sum(result.is_right and any(verdict.in_child for verdict in result.verdicts) for result in results)
-        for results in results_T
+        for results in _results_by_turn(scored(trajectories))
     ]
 
 
@@ -336,4 +336,36 @@ def summary(trajectories: Sequence[Trajectory]) -> dict[str, object]:
             for pair, kinds in fix_rates(trajectories).items()
         },
         "bug_rates": {kind: rate._asdict() for kind, rate in bug_rates(trajectories).items()},
+    }
+
+
+def run_metrics(trajectories: Sequence[Trajectory], conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what metrics.json says about the trajectories of a run: metrics, conditions and speed."""
+    return {**summary(trajectories), **conditions, "speed": speed(trajectories)}
+
+
+def speed(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Return totals of tokens, programs and seconds, two rates, and the means per trajectory.
+
+    `tokens_per_s` is the rate of one rank while it generates, `programs_per_s` that of one worker while it
+    executes. Supplied completions count as programs only; carried turns do not count. The prompt of a later
+    turn contains all earlier turns, so `prompt_tokens` counts their tokens again at every turn.
+    """
+    turns = [turn for trajectory in trajectories for turn in trajectory.turns if not turn.is_carried]
+    sampled = [turn.completion for turn in turns if turn.is_sampled]
+    tokens = sum(completion.num_completion_tokens or 0 for completion in sampled)
+    prompt_tokens = sum(completion.num_prompt_tokens or 0 for completion in sampled)
+    generation_s = sum(completion.duration_s for completion in sampled)
+    execution_s = sum(turn.result.duration_s for turn in turns)
+    return {
+        "completion_tokens": tokens,
+        "prompt_tokens": prompt_tokens,
+        "generation_s": round(generation_s, 3),
+        "tokens_per_s": round(tokens / generation_s, 1) if generation_s else 0.0,
+        "programs": len(turns),
+        "execution_s": round(execution_s, 3),
+        "programs_per_s": round(len(turns) / execution_s, 1) if execution_s else 0.0,
+        "seconds_per_problem": round(generation_s / len(trajectories), 3),
+        "tokens_per_problem": round(tokens / len(trajectories), 1),
+        "prompt_tokens_per_problem": round(prompt_tokens / len(trajectories), 1),
     }

@@ -164,20 +164,10 @@ class Play:
             feedback: Feedback on the last turn, for its prompt; "" for none.
 
         """
+        message, protocol = self.request(feedback), self.context.protocol
         if self.is_fresh:
-            return self.first_prompt()
-        return self.extend(self.turns[-1].prompt_ids, self.turns[-1].completion, self.request(feedback))
-
-    def first_prompt(self) -> list[int]:
-        """Return a prompt that begins with the task, without a transcript."""
-        protocol = self.context.protocol
-        return self.context.generator.start(
-            self._fresh_message(), protocol.is_chat, protocol.system, protocol.tools
-        )
-
-    def _fresh_message(self) -> str:
-        problem, failed = self.shown_problem()
-        return self.context.protocol.first_turn(problem, failed, len(self.turns) + 1)
+            return self.context.generator.start(message, protocol.is_chat, protocol.system, protocol.tools)
+        return self.extend(self.turns[-1].prompt_ids, self.turns[-1].completion, message)
 
     def shown_problem(self) -> tuple[Problem, Failures]:
         """Return the problem and the failed tests as the next prompt shows them, if it has no transcript.
@@ -195,7 +185,8 @@ class Play:
     def request(self, feedback: str = "") -> str:
         """Return the message that asks for the next turn."""
         if self.is_fresh:
-            return self._fresh_message()
+            problem, failed = self.shown_problem()
+            return self.context.protocol.first_turn(problem, failed, len(self.turns) + 1)
         return self.context.protocol.later_turn(DONE in self.turns[-1].completion.text, feedback)
 
     def extend(

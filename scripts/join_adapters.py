@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cocos.commands.runner import run_command
+from cocos.config.command_line import PlainParser
 
 
 class Part(NamedTuple):
@@ -81,9 +82,7 @@ def join(parts: list[Part], output: Path) -> int:
 
 def main() -> None:
     """Read the command line and join the adapters."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = PlainParser(description=__doc__)
     parser.add_argument("output", type=Path, metavar="OUTPUT", help="new folder for the adapter")
     parser.add_argument(
         "parts", type=parse_part, nargs="+", metavar="ADAPTER=WEIGHT", help="adapters with their weights"

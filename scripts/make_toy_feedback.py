@@ -32,12 +32,8 @@ from cocos.problems import Problem, save_problems
 
 NAME = "f"  # the text names the function, because the prompt shows no test
 NUM_TESTS = 3
-NUM_QUESTIONS = {
-    "train": 400,
-    "dev": 40,
-    "test": 80,
-    "boost": 52,
-}  # with two readings, and as many with three
+# With two readings, and as many with three.
+NUM_QUESTIONS = {"train": 400, "dev": 40, "test": 80, "boost": 52}
 
 
 def readings(words: str, *codes: str) -> tuple[Operation, ...]:

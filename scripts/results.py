@@ -7,7 +7,6 @@ A table has columns and rows, and stands between its marker lines in a page; doc
 both are written. A new table needs a few lines there, and no code here.
 """
 
-import argparse
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import floor, isnan, nan, sqrt
@@ -19,6 +18,7 @@ import yaml
 from result_rows import Evaluation, load_csv, read_evaluation, save_csv
 
 from cocos.commands.runner import run_command
+from cocos.config.command_line import PlainParser
 from cocos.files.markdown import markdown_table
 from cocos.intervals import Comparison, Estimate, bounded_mean, compare, share
 from cocos.metrics import best_at_k, pass_at_k
@@ -321,8 +321,7 @@ def add_evaluations(outputs: Path, path: Path) -> None:
 
 def main() -> None:
     """Read the command line, add rows and write the tables."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser = PlainParser(description=__doc__)
     parser.add_argument("outputs", type=Path, nargs="?", help="folder whose evaluations are added first")
     parser.add_argument(
         "--csv", type=Path, default=DOCS / "results/real/evaluations.csv", help="file of their rows"

@@ -34,10 +34,8 @@ FIX_SHARE = 0.3  # probability that the next version fixes an error
 BREAK_SHARE = 0.03  # probability that the next version introduces an error
 REPEAT_SHARE = 0.5  # probability that a later turn repeats the program, whatever the feedback says
 FEEDBACK: tuple[Feedback, ...] = ("none", "verdict", "error", "error")  # an error twice as often
-KEEP, CHANGE = (
-    "Please write the same program again.",
-    "Please write a program that reads the task differently.",
-)
+KEEP = "Please write the same program again."
+CHANGE = "Please write a program that reads the task differently."
 
 
 class Corpus(Protocol):
@@ -136,19 +134,9 @@ class ReadingsCorpus:
         test = f"assert {feedback_lab.NAME}({{n}}) == {{n}}"
         problem = Problem("", "", (test,) * feedback_lab.NUM_TESTS)
         verdicts = (Verdict(Status.FAILED, expected="{n}", actual="{n}"), Verdict(Status.PASSED))
-        feedback = [
-            feedback_message("error", problem, ExecutionResult((verdict,) * feedback_lab.NUM_TESTS))
-            for verdict in verdicts
-        ]
-        return [
-            *turns,
-            style,
-            *closed,
-            *opened,
-            KEEP,
-            CHANGE,
-            *(re.sub(r"\d", "{n}", text) for text in feedback),
-        ]
+        results = [ExecutionResult((verdict,) * feedback_lab.NUM_TESTS) for verdict in verdicts]
+        feedback = [re.sub(r"\d", "{n}", feedback_message("error", problem, result)) for result in results]
+        return [*turns, style, *closed, *opened, KEEP, CHANGE, *feedback]
 
     def _transcript(self, readings: list[Problem]) -> str:
         problem = self.rng.choice(readings)  # the reading that its tests mean

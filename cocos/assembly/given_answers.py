@@ -135,12 +135,23 @@ def _answers_of(
     protocol: PromptProtocol,
 ) -> tuple[str, ...]:
     answers: list[str] = []
+    task_id, sample = trajectory.key
     for source in sources:
         if source in files:
-            found = _find_answers(files[source], trajectory.key, source)
+            if (found := files[source].get(trajectory.key)) is None:
+                raise DataError(
+                    f"{source}: no answers for sample {sample} of problem {task_id!r}; add a row or change "
+                    "--task_ids or --num_samples"
+                )
             answers += map(protocol.answer, found.texts) if found.is_program else found.texts
         else:
-            answers.append(protocol.answer(_program(trajectory.problem, source)))
+            code = getattr(trajectory.problem, field := PROBLEM_SOURCES[source])
+            if not code.strip():
+                raise DataError(
+                    f"--answers {source}: problem {task_id!r} has no {field}; exclude it with --task_ids or "
+                    "give a file of answers"
+                )
+            answers.append(protocol.answer(code))
     return tuple(answers)
 
 
@@ -185,23 +196,3 @@ def _answers(row: dict) -> Answers | None:
         case {"solution": str(program)} | {"program": str(program)}:
             return Answers((program,), is_program=True)
     return None
-
-
-def _find_answers(answers: AnswersByKey, key: Key, source: str) -> Answers:
-    if key not in answers:
-        raise DataError(
-            f"{source}: no answers for sample {key[1]} of problem {key[0]!r}; add a row or change "
-            "--task_ids or --num_samples"
-        )
-    return answers[key]
-
-
-def _program(problem: Problem, source: str) -> str:
-    field = PROBLEM_SOURCES[source]
-    code = getattr(problem, field)
-    if not code.strip():
-        raise DataError(
-            f"--answers {source}: problem {problem.task_id!r} has no {field}; exclude it with --task_ids or "
-            "give a file of answers"
-        )
-    return code

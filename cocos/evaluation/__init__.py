@@ -1,11 +1,9 @@
 """Evaluation runs: play problems, store their rows, resume interrupted runs.
 
-    run.py              a run: what is missing, playing it, and its rows
+    run.py              a run: its processes, what is missing, playing it, its rows
     generator.py        the generator and the player that the options select
-    ranks.py            the processes of a run
     sample_rows.py      trajectory <-> row of samples.jsonl; sample_files.py files of rows, and merging them
     resumption.py       the record of a run, and which options may differ when it is resumed
-    run_metrics.py      metrics.json
     progress.py         the progress bar, and the warning about the context
     trajectory_text.py  what --verbose and --debug print
 

@@ -10,26 +10,77 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from cocos.agents.words import agent_protocol
 from cocos.assembly.rules import conditions
 from cocos.config.eval_config import EvalConfig
+from cocos.config.ranks import is_launched
 from cocos.evaluation.generator import open_player
 from cocos.evaluation.progress import ProgressBar, context_warning
-from cocos.evaluation.ranks import Ranks, join_ranks
 from cocos.evaluation.resumption import configuration_changes, evaluation_record, files_sha256
-from cocos.evaluation.run_metrics import run_metrics
 from cocos.evaluation.sample_files import append_rows, merge_files, rank_path, sample_paths
 from cocos.evaluation.sample_rows import SampleRow, has_infra_failure, trajectory_from_row, trajectory_to_row
 from cocos.evaluation.trajectory_text import debug_text, trajectory_text
 from cocos.executor import Executor
 from cocos.files.durable import FolderLock, save_json
 from cocos.generation import Generator
+from cocos.metrics import run_metrics
 from cocos.prompts import PromptProtocol
 from cocos.rollout import InfraFailures
 from cocos.trajectories import Key, Trajectory, problems_of
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """A process among the ranks of an evaluation; alone, it needs neither torch nor accelerate."""
+
+    rank: int = 0
+    num_ranks: int = 1
+
+    @property
+    def is_main(self) -> bool:
+        """Return whether this is rank 0."""
+        return self.rank == 0
+
+    def print(self, *words: object, **options: Any) -> None:
+        """Print on rank 0."""
+        if self.is_main:
+            print(*words, **options)
+
+    def gather(self, items: list[Item]) -> list[Item]:
+        """Return the items of all ranks, in the order of the ranks; waits for all of them."""
+        if self.num_ranks == 1:
+            return items
+        from accelerate.utils import gather_object
+
+        gathered: list[Item] = gather_object(items)
+        return gathered
+
+    def broadcast(self, item: Item) -> Item:
+        """Return rank 0's item; waits for all ranks."""
+        if self.num_ranks == 1:
+            return item
+        from accelerate.utils import broadcast_object_list
+
+        [item] = broadcast_object_list([item])
+        return item
+
+
+def join_ranks() -> Ranks:
+    """Join the processes that accelerate or torchrun started; without a launcher, be the only rank."""
+    if not is_launched():
+        return Ranks()
+    import torch
+    from accelerate import PartialState
+
+    # A rank that has finished waits for the others in `gather`, possibly for hours: no timeout.
+    state = PartialState(cpu=not torch.accelerator.is_available(), timeout=timedelta(days=30))
+    return Ranks(state.process_index, state.num_processes)
 
 
 @dataclass(frozen=True)

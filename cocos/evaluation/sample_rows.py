@@ -226,18 +226,15 @@ def _turn_to_row(turn: Turn) -> TurnRow:
         "generation_s": round(completion.duration_s, 4),
         "execution_s": round(result.duration_s, 4),
     }
-    if turn.request:
-        row["request"] = turn.request
-    if turn.source not in (None, "answer"):
-        row["source"] = turn.source
-    if completion.thought:
-        row["thought"] = completion.thought
-    if completion.num_thought_tokens:
-        row["num_thought_tokens"] = completion.num_thought_tokens
-    if completion.has_replaced:
-        row["has_replaced"] = True
-    if completion.key is not None:
-        row["api_key"] = completion.key
+    only_some_runs = {
+        "request": turn.request,
+        "source": turn.source if turn.source != "answer" else None,
+        "thought": completion.thought,
+        "num_thought_tokens": completion.num_thought_tokens,
+        "has_replaced": completion.has_replaced,
+        "api_key": completion.key,
+    }
+    row |= {key: value for key, value in only_some_runs.items() if value}  # type: ignore[typeddict-item]
     if turn.step is not None:
         row["node"], row["temperature"] = turn.step.node, turn.step.temperature
         if reason := call_reason(completion.text):

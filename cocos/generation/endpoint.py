@@ -232,7 +232,6 @@ class EndpointGenerator(TextTranscripts):
         api = client.chat.completions if is_chat else client.completions
         response = api.with_raw_response.create(**request)
         self.has_connected = True
-        self.key_ring.cool_down(key, self.retries.cool_down_s(response.headers))
         try:
             if "html" in response.headers.get("content-type", "") or (
                 "stream" not in request and response.text.lstrip().startswith("<")

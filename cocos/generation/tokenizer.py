@@ -155,13 +155,7 @@ def load_tokenizer(
         tokenizer = AutoTokenizer.from_pretrained(
             name_or_path, revision=revision, trust_remote_code=trust_remote_code, padding_side="left"
         )
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        StrictDataclassError,
-    ) as error:  # its files may have any content
+    except (ValueError, LookupError, TypeError, AttributeError, StrictDataclassError) as error:
         # Its files may have any content. A message about JSON or conversion names no checkpoint.
         reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise ValueError(f"{name_or_path}: the tokenizer cannot be loaded ({reason})") from None

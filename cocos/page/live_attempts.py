@@ -19,13 +19,13 @@ from cocos.assembly.rules import conditions
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_endpoint, open_player
 from cocos.evaluation.resumption import evaluation_record
-from cocos.evaluation.run_metrics import run_metrics
 from cocos.evaluation.sample_files import row_to_line
 from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
 from cocos.executor import Executor, ExecutorError
 from cocos.generation import Generator
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import load_tokenizer
+from cocos.metrics import run_metrics
 from cocos.problems import Problem
 from cocos.trajectories import Trajectory
 

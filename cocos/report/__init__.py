@@ -3,7 +3,7 @@
 Everything is read from the output folders of test.py. `finished_runs` loads them and compares them with a
 baseline; `sample_statistics` has the statistics of their rows, and `token_curves` sets their accuracy
 against tokens, beside resampling. `tables` turns the numbers into text, `caveats` says what speaks against
-them. `charts` draws with matplotlib in the style of `chart_style`, `pictures` chooses the charts of the page
-and of report.png, `html_report` renders the page's templates, and `report_files` prints the tables and writes
-all files. `inspect_log` writes a run for inspect.
+them. `charts` draws those of the page and of report.png with matplotlib in the style of `chart_style`,
+`html_report` renders the page's templates, and `report_files` prints the tables and writes all files.
+`inspect_log` writes a run for inspect.
 """

@@ -13,6 +13,7 @@ from cocos.trajectories import Rules
 MIN_SHARE = 0.01  # of the completions: fewer that are cut off or empty move no accuracy by more
 FEW_REPAIRED = 0.05  # of the wrong programs: asking again repairs twice as many (docs/results)
 MIN_WRONG = 30  # of fewer wrong programs, none may be repaired by chance where one in ten is: 0.9^30 = 4 %
+LENGTH = "--max_completion_length"
 # What changes a model's answers or verdicts. The size of a batch changes last digits only, a seed its draws.
 MEASURING = set(
     option_names(EvalConfig, "wording", "prompt", "rule", "given", "length", "sampling", "executor")
@@ -27,31 +28,33 @@ def caveats(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = 
     ]
 
 
+def _of_completions(run: FinishedRun) -> Iterator[str]:
+    """Yield a sentence for each fault that a notable share of the model's completions has."""
+    statistics, limit = run.statistics, run.record["options"].get("max_completion_length")
+    at_limit = f" at {limit} tokens" if limit else ""
+    counts = ((reason, statistics.sources[reason]) for reason in NO_PROGRAM)
+    listed = ", ".join(f"{reason}: {count}" for reason, count in counts if count)
+    reasons = f" ({listed})" if listed else ""
+    thought = (
+        f"because the thought reached the length limit; raise {LENGTH}, or give "
+        "--chat_template_kwargs '{\"enable_thinking\": false}'."
+    )
+    faults = (
+        (
+            statistics.num_truncated,
+            f"were cut off{at_limit}, so programs may lack their end; raise {LENGTH}.",
+        ),
+        (statistics.num_only_thoughts, f"are thoughts without an answer, {thought}"),
+        (statistics.num_empty, f"contain no program{reasons}; read some, and check --protocol and {LENGTH}."),
+    )
+    for count, fault in faults:
+        if count and count >= MIN_SHARE * statistics.num_sampled:
+            yield f"{run.name}: {count} of {statistics.num_sampled} completions {fault}"
+
+
 def _of_run(run: FinishedRun) -> Iterator[str]:
-    statistics, options = run.statistics, run.record["options"]
-    number = statistics.num_sampled
-    if number and statistics.num_truncated >= MIN_SHARE * number:
-        limit = options.get("max_completion_length")
-        yield (
-            f"{run.name}: {statistics.num_truncated} of {number} completions were cut off"
-            f"{f' at {limit} tokens' if limit else ''}, so programs may lack their end; raise "
-            "--max_completion_length."
-        )
-    if number and statistics.num_only_thoughts >= MIN_SHARE * number:
-        yield (
-            f"{run.name}: {statistics.num_only_thoughts} of {number} completions are thoughts without an "
-            "answer, because the thought reached the length limit; raise --max_completion_length, or give "
-            "--chat_template_kwargs '{\"enable_thinking\": false}'."
-        )
-    if number and statistics.num_empty >= MIN_SHARE * number:
-        counts = ((reason, statistics.sources[reason]) for reason in NO_PROGRAM)
-        reasons = ", ".join(f"{reason}: {count}" for reason, count in counts if count)
-        yield (
-            f"{run.name}: {statistics.num_empty} of {number} completions contain no program"
-            f"{f' ({reasons})' if reasons else ''}; read some, and "
-            "check --protocol and --max_completion_length."
-        )
-    rules = Rules(temperatures=tuple(options.get("temperature") or [0.0]))
+    yield from _of_completions(run)
+    rules = Rules(temperatures=tuple(run.record["options"].get("temperature") or [0.0]))
     for before, after in run.turn_pairs:
         same = f"same_prompt_t{before}_t{after}"
         if rules.temperature(after) == 0 and run.has_estimate(same):

@@ -1,25 +1,30 @@
-"""Charts of finished runs, each drawn into matplotlib axes.
+"""Charts of finished runs, each drawn into matplotlib axes: those of report.html, and report.png.
 
-Each function returns the main numbers in words, for readers who do not see the chart.
+A function that draws one returns the main numbers in words, for readers who do not see the chart.
 """
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import groupby
+from pathlib import Path
 from statistics import mean, median
 from textwrap import fill
+from typing import NamedTuple
 
+from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Outline
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from cocos.report import chart_style as style
 from cocos.report.chart_style import ERROR_COLOURS, INK, RIGHT, WRONG
-from cocos.report.finished_runs import FinishedRun
-from cocos.report.tables import printable_error_type
-from cocos.report.token_curves import Curve
+from cocos.report.finished_runs import FinishedRun, group_by_conditions
+from cocos.report.tables import has_pass_at_k, printable_error_type
+from cocos.report.token_curves import Curve, token_curves
 
 MAX_NAME = 24  # characters of a line of a name beside a bar
 Span = tuple[float, float]
@@ -260,3 +265,53 @@ def draw_errors(axes: Axes, runs: Sequence[FinishedRun], error_types: Sequence[s
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     style.add_legend_below(axes)
     return f"{runs[0].name}: Wrong programs by error and turn; the table of errors has the numbers."
+
+
+class Charts(NamedTuple):
+    """SVG elements of a page."""
+
+    first: Sequence[Markup]  # of all runs together
+    groups: Mapping[str, Sequence[Markup]]  # conditions of runs -> charts of these runs together
+    runs: Mapping[str, Sequence[Markup]]  # name of a run -> its charts
+
+
+def draw_charts(runs: Sequence[FinishedRun]) -> Charts:
+    """Draw every chart for which the runs have numbers."""
+    groups = {
+        conditions: [style.svg_element(partial(draw_accuracy, runs=group), f"accuracy {conditions}")]
+        for conditions, group in group_by_conditions(runs).items()
+    }
+    # All runs share one list of error types, so that a colour means the same in every chart.
+    error_types = most_frequent_errors(runs)
+    curves = token_curves(runs)
+    of_runs: dict[str, list[Markup]] = {}
+    for run in runs:
+        draws = [partial(draw_flow, run=run), partial(draw_problems, run=run)]
+        draws = draws if run.num_turns > 1 else []
+        draws.append(partial(draw_errors, runs=[run], error_types=error_types))
+        draws.append(partial(draw_costs, runs=[run]))
+        if has_pass_at_k(run):
+            draws.append(partial(draw_pass_at_k, run=run))
+        of_runs[run.name] = [style.svg_element(draw, f"{run.name} {n}") for n, draw in enumerate(draws)]
+    draw_curves = partial(draw_token_curves, curves=curves)
+    return Charts([style.svg_element(draw_curves, "tokens")] if curves else [], groups, of_runs)
+
+
+def save_overview(runs: Sequence[FinishedRun], path: Path) -> None:
+    """Save one image: accuracy by turns and by tokens, changes, costs of each problem, and errors."""
+    curves = token_curves(runs)
+
+    def draw(figure: Figure) -> None:
+        error_types = most_frequent_errors(runs)
+        is_one_turn = max(run.num_turns for run in runs) == 1
+        rows = ["AE", "CC"] if is_one_turn else ["AD", "CE"]
+        places = figure.subplot_mosaic("\n".join(["TT", *rows] if curves else rows))
+        if not is_one_turn:
+            draw_changes(places["D"], runs)
+        if curves:
+            draw_token_curves(places["T"], curves)
+        draw_accuracy(places["A"], runs)
+        draw_costs(places["C"], runs)
+        draw_errors(places["E"], runs, error_types)
+
+    style.save_figure(draw, path, size=(10, 12 if curves else 8))

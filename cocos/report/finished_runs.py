@@ -1,14 +1,13 @@
 """Finished evaluations, read from the output folders of test.py, and their paired comparisons."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from cocos.evaluation.run_metrics import run_metrics
 from cocos.evaluation.sample_rows import (
     SampleRow,
     conditions_of_row,
@@ -19,6 +18,7 @@ from cocos.evaluation.sample_rows import (
 )
 from cocos.files.json_lines import DataError, read_rows
 from cocos.intervals import Comparison, Estimate, compare
+from cocos.metrics import metrics_of_outcomes, run_metrics
 from cocos.report.sample_statistics import PlayedProgram, SampleStatistics, played_programs
 
 MAX_ROW_BYTES = 1 << 30  # a row repeats its problem's text in the requests of its turns
@@ -104,6 +104,10 @@ class FinishedRun:
         """Return whether metrics.json has a metric; edits need a sampled turn, for example."""
         return metric in self.metrics["metrics"]
 
+    def on_problems(self, task_ids: Collection[str]) -> "FinishedRun":
+        """Return the run with the rows of some problems; its metrics stay those of all."""
+        return replace(self, rows=[row for row in self.rows if row["task_id"] in task_ids])
+
     @property
     def num_in_child_T(self) -> list[int]:
         """Number of right programs with an in_child verdict after each turn."""
@@ -122,10 +126,7 @@ class FinishedRun:
     @cached_property
     def statistics(self) -> SampleStatistics:
         """Statistics of the rows."""
-        statistics = SampleStatistics()
-        for row in self.rows:
-            statistics.add(row)
-        return statistics
+        return SampleStatistics(self.rows)
 
 
 def load_runs(
@@ -296,3 +297,30 @@ def _compare(baseline: FinishedRun, other: FinishedRun) -> RunComparison:
     except ValueError as error:
         raise ValueError(f"{baseline.name} and {other.name}: {error}") from None
     return RunComparison(baseline, other, first_turn, last_turn)
+
+
+POOLED = "all sets"
+
+
+def are_sets_of_one_model(runs: Sequence[FinishedRun]) -> bool:
+    """Return whether runs are one model's evaluations, with equally many turns, on different sets."""
+    models = {run.record["options"].get("model_name_or_path") for run in runs}
+    sets = {run.record["options"].get("test_data") for run in runs}
+    turns = {run.num_turns for run in runs}
+    return len(runs) > 1 and len(models) == len(turns) == 1 and len(sets) == len(runs)
+
+
+def pool(runs: Sequence[FinishedRun]) -> FinishedRun:
+    """Return a run over the problems of all runs, in which every problem counts equally.
+
+    It has the metrics of the accuracy table only: accuracies, and changes between turns.
+    """
+    first = runs[0]
+    right_P_K_T = [samples for run in runs for samples in run.statistics.right_K_T.values()]
+    estimates = metrics_of_outcomes(right_P_K_T)
+    metrics = {
+        "metrics": {name: estimate._asdict() for name, estimate in estimates.items()},
+        "num_scored": sum(run.metrics["num_scored"] for run in runs),
+        "num_in_child": [sum(counts) for counts in zip(*(run.num_in_child_T for run in runs), strict=True)],
+    }
+    return FinishedRun(POOLED, Path(), {**first.metrics, **metrics}, first.record, rows=())

@@ -23,7 +23,7 @@ from cocos.report.caveats import caveats
 from cocos.report.finished_runs import FinishedRun, RunComparison, group_by_conditions
 
 if TYPE_CHECKING:  # needs matplotlib
-    from cocos.report.pictures import Charts
+    from cocos.report.charts import Charts
 
 
 def page_parts(

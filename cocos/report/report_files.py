@@ -25,7 +25,7 @@ def report_page(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison
     """Yield the parts of report.html, with charts if matplotlib is installed."""
     charts = None
     if not missing_modules("charts"):
-        from cocos.report.pictures import draw_charts
+        from cocos.report.charts import draw_charts
 
         charts = draw_charts(runs)
     # UTF-8 cannot encode a lone surrogate; backslashreplace writes it as JSON's escape \udXXX.
@@ -51,7 +51,7 @@ def save_report(
         with open(output_dir / "report.html", "wb") as file:
             file.writelines(report_page(runs, comparisons))
         if not missing_modules("charts"):
-            from cocos.report.pictures import save_overview
+            from cocos.report.charts import save_overview
 
             save_overview(runs, output_dir / "report.png")
             written = "report.html report.md report.png"

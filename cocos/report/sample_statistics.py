@@ -1,11 +1,11 @@
 """Statistics of a run's rows that charts, comparisons and cautions need."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from cocos.evaluation.sample_rows import SampleRow, has_infra_failure
+from cocos.evaluation.sample_rows import SampleRow, TurnRow, has_infra_failure
 from cocos.extraction import Source
 from cocos.intervals import Estimate, share
 from cocos.trajectories import is_same_prompt
@@ -52,72 +52,57 @@ def played_programs(row: SampleRow, carry: str) -> list[PlayedProgram]:
     return programs
 
 
-@dataclass
 class SampleStatistics:
-    """Statistics of rows. A suffix _T marks a list with one entry per turn."""
+    """Statistics of rows. A suffix _T marks a list with one entry per turn.
 
-    # By task_id, whether the program of each turn of each scored sample is right.
-    right_K_T: dict[str, list[list[bool]]] = field(default_factory=dict)
-    # A turn was sampled again because it repeated the previous one. The rows do not contain the first
-    # completion, so the generated tokens are more than theirs.
-    has_resampled: bool = False
-    # By task_id, tokens generated, and seconds of generation and execution, over all its samples.
-    costs_K: dict[str, tuple[int, float]] = field(default_factory=dict)
-    num_sampled: int = 0  # completions of the model; given ones are not
-    num_truncated: int = 0  # those that reached the limit of tokens
-    num_empty: int = 0  # those without a program
-    num_only_thoughts: int = 0  # those that reached the limit of tokens in a thought
-    num_thought_tokens: int = 0  # tokens of thoughts
-    sources: Counter[Source] = field(default_factory=Counter)  # answers by how their program was found
-    # By turn (from 1) and error type, then by task_id: whether the next turn is right, per wrong program.
-    repaired_K: dict[tuple[int, str], dict[str, list[bool]]] = field(default_factory=dict)
-    # By task_id, the hash of the problem's text and tests. Runs with other hashes were made from other data.
-    problem_hashes: dict[str, int] = field(default_factory=dict)
+    Attributes:
+        sources: Answers by how their program was found.
+        num_sampled: Completions of the model; given ones are not.
+        num_truncated: Those that reached the limit of tokens.
+        num_empty: Those without a program.
+        num_only_thoughts: Those that reached the limit of tokens in a thought.
+        num_thought_tokens: Tokens of thoughts.
+        costs_K: By task_id, tokens generated, and seconds of generation and execution, over all its samples.
+        right_K_T: By task_id, whether the program of each turn of each scored sample is right.
+        problem_hashes: By task_id, the hash of the problem's text and tests. Runs with other hashes were made
+            from other data.
+        has_resampled: A turn was sampled again because it repeated the previous one. The rows do not contain
+            the first completion, so the generated tokens are more than theirs.
 
-    def add(self, row: SampleRow) -> None:
-        """Add one row."""
-        task_id, turns = row["task_id"], row["turns"]
-        for turn in turns:
-            if turn["is_carried"]:
-                continue
-            self.sources[turn.get("source", "answer")] += 1
+    """
+
+    def __init__(self, rows: Sequence[SampleRow]) -> None:
+        played = [(row["task_id"], t) for row in rows for t in row["turns"] if not t["is_carried"]]
+        self.sources: Counter[Source] = Counter(turn.get("source", "answer") for _, turn in played)
+        sampled = [turn for _, turn in played if not turn["is_given"] and turn["infra_error"] is None]
+        self.num_sampled = len(sampled)
+        self.num_truncated = sum(turn["is_truncated"] for turn in sampled)
+        self.num_empty = sum(not turn["code"].strip() for turn in sampled)
+        self.num_only_thoughts = sum(map(_is_only_thought, sampled))
+        self.num_thought_tokens = sum(turn.get("num_thought_tokens", 0) for turn in sampled)
+        self.costs_K: dict[str, tuple[int, float]] = {}
+        for task_id, turn in played:
             tokens, seconds = self.costs_K.get(task_id, (0, 0.0))
             seconds += turn["generation_s"] + turn["execution_s"]
             self.costs_K[task_id] = (tokens + turn["num_completion_tokens"], seconds)
-            if not turn["is_given"] and turn["infra_error"] is None:
-                self.num_sampled += 1
-                self.num_truncated += turn["is_truncated"]
-                self.num_empty += not turn["code"].strip()
-                thought_tokens = turn.get("num_thought_tokens", 0)
-                self.num_thought_tokens += thought_tokens
-                has_thought = bool(thought_tokens or turn.get("thought"))
-                self.num_only_thoughts += (
-                    turn["is_truncated"] and has_thought and not turn["completion"].strip()
-                )
         # The comparison excludes trajectories with an infrastructure failure, as the accuracy does.
-        if not has_infra_failure(row):
-            self.problem_hashes[task_id] = hash((row["text"], *row["tests"]))
-            self.right_K_T.setdefault(task_id, []).append([turn["is_right"] for turn in turns])
-            self.has_resampled |= any(turn["is_resampled"] for turn in turns)
-            for t, (turn, following) in enumerate(pairwise(turns), start=1):
-                if error_type := turn["error_type"]:
-                    by_problem = self.repaired_K.setdefault((t, error_type), {})
-                    by_problem.setdefault(task_id, []).append(following["is_right"])
+        self._scored = [row for row in rows if not has_infra_failure(row)]
+        self.right_K_T: dict[str, list[list[bool]]] = {}
+        for row in self._scored:
+            self.right_K_T.setdefault(row["task_id"], []).append([turn["is_right"] for turn in row["turns"]])
+        self.problem_hashes = {row["task_id"]: hash((row["text"], *row["tests"])) for row in self._scored}
+        self.has_resampled = any(turn["is_resampled"] for row in self._scored for turn in row["turns"])
 
-    def repaired(self, error_type: str, turn: int | None = None) -> Estimate | None:
+    def repaired(self, error_type: str) -> Estimate | None:
         """Return the share of the programs with an error that the next turn repaired; None if there are none.
 
         Samples and turns of one problem are correlated, so problems are the clusters of the interval.
-
-        Args:
-            turn: Turn of the programs, from 1; None: every turn.
-
         """
         outcomes_K: dict[str, list[bool]] = {}
-        for (t, name), by_problem in self.repaired_K.items():
-            if name == error_type and turn in (t, None):
-                for task_id, outcomes in by_problem.items():
-                    outcomes_K.setdefault(task_id, []).extend(outcomes)
+        for row in self._scored:
+            for turn, following in pairwise(row["turns"]):
+                if turn["error_type"] == error_type:
+                    outcomes_K.setdefault(row["task_id"], []).append(following["is_right"])
         return share(list(outcomes_K.values())) if outcomes_K else None
 
     def outcomes(self, turn: int) -> dict[str, list[bool]]:
@@ -125,3 +110,8 @@ class SampleStatistics:
         return {
             task_id: [right_T[turn] for right_T in right_K_T] for task_id, right_K_T in self.right_K_T.items()
         }
+
+
+def _is_only_thought(turn: TurnRow) -> bool:
+    has_thought = bool(turn.get("num_thought_tokens") or turn.get("thought"))
+    return turn["is_truncated"] and has_thought and not turn["completion"].strip()

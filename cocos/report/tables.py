@@ -7,8 +7,14 @@ from typing import get_args
 
 from cocos.extraction import Source
 from cocos.intervals import MIN_PROBLEMS, Estimate
-from cocos.report.finished_runs import FinishedRun, RunComparison, TurnNumbers, group_by_conditions
-from cocos.report.pooled_sets import are_sets_of_one_model, pool
+from cocos.report.finished_runs import (
+    FinishedRun,
+    RunComparison,
+    TurnNumbers,
+    are_sets_of_one_model,
+    group_by_conditions,
+    pool,
+)
 from cocos.report.token_curves import Curve, Point, strata, token_curves, verdict
 
 NO_INTERVAL = "(no interval)"
@@ -229,13 +235,13 @@ def token_tables(runs: Sequence[FinishedRun]) -> list[Table]:
 
     If the runs have a profile, a table for each of its parts of the problems follows.
     """
-    profile = next((run.profile for run in runs if run.profile), None)
-    parts = {"": None} | (strata(profile) if profile else {})
-    return [
-        _token_table(token_curves(runs, task_ids), f", {name} ({len(task_ids)} problems)" if task_ids else "")
-        for name, task_ids in parts.items()
-        if task_ids is None or task_ids
-    ]
+    tables = [_token_table(token_curves(runs), "")]
+    if profile := next((run.profile for run in runs if run.profile), None):
+        for name, task_ids in strata(profile).items():
+            if task_ids:
+                part = token_curves([run.on_problems(task_ids) for run in runs])
+                tables.append(_token_table(part, f", {name} ({len(task_ids)} problems)"))
+    return tables
 
 
 def _token_table(curves: Sequence[Curve], part: str) -> Table:

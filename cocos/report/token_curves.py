@@ -7,7 +7,7 @@ Accuracy is on all tests. A run over several turns is compared with *resampling*
 visible tests. That is a run with `--carry nothing`, or a run with several samples of a first turn.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean as mean
@@ -80,17 +80,13 @@ class Curve:
         return None
 
 
-def token_curves(runs: Sequence[FinishedRun], task_ids: Collection[str] | None = None) -> list[Curve]:
+def token_curves(runs: Sequence[FinishedRun]) -> list[Curve]:
     """Return the curves of all runs with several programs per problem, each with its resampling.
 
     Left out are runs with given answers, and with `--on_repeat resample`, whose rows lack the tokens of the
     discarded completions.
-
-    Args:
-        task_ids: Problems; None: all.
-
     """
-    curves = [curve for run in runs for curve in _curves(run, task_ids)]
+    curves = [curve for run in runs for curve in _curves(run)]
     return [Curve(c.run, c.is_sampled, c.points, _resampling(c, curves)) for c in curves]
 
 
@@ -115,15 +111,11 @@ def verdict(curve: Curve) -> str | None:
     )
 
 
-def _curves(run: FinishedRun, task_ids: Collection[str] | None) -> list[Curve]:
+def _curves(run: FinishedRun) -> list[Curve]:
     options = run.record["options"]
     if run.metrics["answers"] or run.statistics.has_resampled:
         return []
-    programs_P_K = [
-        rows
-        for task_id, rows in sorted(run.programs_K.items())  # so that runs are paired by problem
-        if task_ids is None or task_id in task_ids
-    ]
+    programs_P_K = [rows for _, rows in sorted(run.programs_K.items())]  # runs are paired by problem
     if not any(program.tokens.sampled for rows in programs_P_K for row in rows for program in row):
         return []  # unknown
     curves = []

@@ -6,7 +6,7 @@ dynamic_sampling.py   further draws in place of groups with equal returns
 row_logps.py          log-probabilities of rows; tree_logps.py those of rows that share prefixes
 prefix_tree.py        packing of rows into trees; tree_attention.py attention along them
 trl_patches.py        what TRL computes otherwise on a processor
-start.py              the first steps of both stages; preflight.py what stops a run before its first update
+start.py              the first steps of both stages; preflight.py what precedes the import of torch
 resumable_trainer.py  a Trainer whose runs continue bit by bit: random states, ties, best checkpoint
 checkpoints.py        which checkpoints are whole, which is the best, what a record says
 signals.py            what Ctrl-C, SIGTERM and SIGHUP do to a run
@@ -14,5 +14,4 @@ callbacks.py          first and last updates, checkpoints by time, counters of a
 collapse.py           the warning that a training has collapsed
 monitor.py            metrics of a batch, seconds of each phase, warnings about rewards
 console.py            printed lines; run_log.py log.jsonl; model_card.py README.md of the model
-library_messages.py   which messages of the libraries are shown
 """

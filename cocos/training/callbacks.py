@@ -1,7 +1,6 @@
 """Callbacks of a training run: first and last updates, update times, counters of checkpoints."""
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +9,6 @@ from transformers import TrainerCallback, TrainerState
 from transformers.trainer_callback import ExportableState
 
 from cocos.executor import Executor
-from cocos.training.monitor import PhaseTimer, RunWarnings
 
 NUM_FIRST_UPDATES = 5
 
@@ -76,34 +74,19 @@ class SaveByTime(TrainerCallback):
         self._saved_s = time.monotonic()
 
 
-class UpdateTime(TrainerCallback):
-    """Logger of the seconds that an update spends on the loss, the backward pass and the optimizer."""
-
-    def __init__(self, timer: PhaseTimer, record: Callable[[dict[str, float]], None]):
-        self.timer = timer
-        self.record = record
-
-    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.timer.begin_update()
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.record({"time/update_s": self.timer.end_update()})
-
-
 class RunCounters(TrainerCallback, ExportableState):
     """State that transformers does not save: micro-steps, warnings, collapse, executor, draw, sampled tokens.
 
     transformers writes `state()` of an ExportableState to trainer_state.json and reads it back on resume.
     """
 
-    def __init__(self, trainer: Any, run_warnings: RunWarnings, executor: Executor):
+    def __init__(self, trainer: Any, executor: Executor):
         self.trainer = trainer
-        self.run_warnings = run_warnings
         self.executor = executor
 
     def state(self) -> dict[str, dict]:
         counters = {
-            "warnings": self.run_warnings.state_dict(),
+            "warnings": self.trainer.run_warnings.state_dict(),
             "collapse": self.trainer.collapse.state_dict(),
             "executor": asdict(self.executor.stats),
             "draw": self.trainer.player.draw.num_played,
@@ -114,7 +97,7 @@ class RunCounters(TrainerCallback, ExportableState):
     def restore(self, state: dict[str, dict]) -> None:
         """Restore what `state` has returned."""
         counters = state["attributes"]
-        self.run_warnings.load_state_dict(counters["warnings"])
+        self.trainer.run_warnings.load_state_dict(counters["warnings"])
         self.trainer.collapse.load_state_dict(counters["collapse"])
         self.trainer.player.draw.num_played = counters["draw"]
         self.trainer.num_sampled_tokens = counters["sampled_tokens"]

@@ -38,19 +38,16 @@ class CollapseWarning(TrainerCallback):
         self._has_varied, self.trainer.collapsed = state["has_varied"], state["collapsed"]
 
     def on_evaluate(
-        self, args: Any, state: Any, control: Any, metrics: dict[str, float] | None = None, **kwargs: Any
+        self, args: Any, state: Any, control: Any, metrics: dict[str, float], **kwargs: Any
     ) -> None:
         name = args.metric_for_best_model
-        value, best = (metrics or {}).get(name), state.best_metric
+        value, best = metrics.get(name), state.best_metric
         if value is not None and best is not None:
             short = name.removeprefix("eval_")
             reason = f"dev {short} is {value:.3f}, below half of its best value {best:.3f}"
             self._count("low", value < COLLAPSED_SHARE * best, COLLAPSED_EVALUATIONS, reason)
 
-    def on_log(
-        self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **kwargs: Any
-    ) -> None:
-        logs = logs or {}
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float], **kwargs: Any) -> None:
         if "loss" not in logs or "entropy" not in logs:
             return
         repeats = [v for name, v in logs.items() if name.startswith("repeated_t") and v is not None]

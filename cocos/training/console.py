@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainerState, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from cocos.config.eval_config import EvalConfig
@@ -46,16 +46,11 @@ class LineCallback(PrinterCallback):
     """Lines with the most important metrics, without a progress bar."""
 
     def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
+        self, args: Any, state: TrainerState, control: Any, logs: dict[str, Any], **kwargs: Any
     ) -> None:
         """Print the line on the main process."""
-        if state.is_world_process_zero and (line := format_line(logs or {})):
-            self.write(f"step {state.global_step:>4} {line}{clock_text(logs or {}, state.max_steps)}")
+        if state.is_world_process_zero and (line := format_line(logs)):
+            self.write(f"step {state.global_step:>4} {line}{clock_text(logs, state.max_steps)}")
 
     def write(self, line: str) -> None:
         """Print a line."""
@@ -138,14 +133,9 @@ class StartLines(TrainerCallback):
         self.checkpoint = checkpoint
 
     def on_train_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: nn.Module | None = None,
-        **kwargs: Any,
+        self, args: TrainingArguments, state: TrainerState, control: Any, model: nn.Module, **kwargs: Any
     ) -> None:
-        if state.is_world_process_zero and model is not None:
+        if state.is_world_process_zero:
             print(start_lines(self.card, args, state, model, self.checkpoint), flush=True)
 
 

@@ -9,12 +9,12 @@ import resource
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any
 
 import torch
+from transformers import TrainerCallback
 
 from cocos.executor import ExecutionResult, Executor
 from cocos.metrics import correction_metrics, edit_metrics, first_error, scored
@@ -71,7 +71,7 @@ def trajectory_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
             metrics[f"errors_t{t + 1}/{kind}"] = mean(shown)
     if usable := scored(trajectories):
         estimates = correction_metrics(usable) | edit_metrics(usable)
-        metrics |= {name: estimate.value for name, estimate in estimates.items()} | _wrong_repeats(usable)
+        metrics |= {name: estimate.value for name, estimate in estimates.items()}
     results = [turn.result for trajectory in trajectories for turn in trajectory.turns]
     metrics["infra_failures"] = sum(result.is_infra_failure for result in results)
     metrics["in_child"] = mean([verdict.in_child for result in results for verdict in result.verdicts])
@@ -90,31 +90,6 @@ def _logged_kind(error: str) -> str:
     """Return the name under which an error is logged. A program can define exceptions of any name."""
     is_known = error in ("Failed", "Timeout", "Memory") or hasattr(builtins, error)
     return error if is_known else "other"
-
-
-def _wrong_repeats(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Return repeated_wrong_t1_t2, ...: the share of the wrong programs that the next turn repeats.
-
-    It says whether the model tries to correct, and 1 that it does not. Turns that were not sampled do not
-    count; without a wrong program before a sampled turn there is no value.
-    """
-    repeats: dict[str, list[float]] = {}
-    for trajectory in trajectories:
-        for t, (turn, following) in enumerate(pairwise(trajectory.turns), start=1):
-            if following.is_sampled and not turn.result.is_right:
-                pair = repeats.setdefault(f"repeated_wrong_t{t}_t{t + 1}", [])
-                pair.append(turn.code == following.code)
-    return {name: mean(values) for name, values in repeats.items()}
-
-
-def solved_programs(trajectories: Sequence[Trajectory]) -> dict[str, list[int]]:
-    """Return task_id -> right programs at each turn, then the number of trajectories. Example: [1, 3, 8]."""
-    solved: dict[str, list[int]] = {}
-    for trajectory in scored(trajectories):
-        right = [turn.result.is_right for turn in trajectory.turns]
-        before = solved.get(trajectory.problem.task_id, [0] * (len(right) + 1))
-        solved[trajectory.problem.task_id] = [a + b for a, b in zip(before, [*right, 1], strict=True)]
-    return solved
 
 
 def num_sampled_tokens(trajectories: Sequence[Trajectory], credit: Credit) -> int:
@@ -225,16 +200,18 @@ class RunWarnings:
         )
 
 
-class PhaseTimer:
+class PhaseTimer(TrainerCallback):
     """Seconds, tokens and programs per phase of an update, on this process.
 
     Args:
         executor: Executor whose counters are read.
+        record: Logs what an update spends outside rollout and log-probabilities: on the loss, the backward
+            pass and the optimizer.
 
     """
 
-    def __init__(self, executor: Executor):
-        self._executor = executor
+    def __init__(self, executor: Executor, record: Callable[[dict[str, float]], None]) -> None:
+        self._executor, self._record = executor, record
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._programs: Counter[str] = Counter()
         self._update_start = time.perf_counter()
@@ -252,8 +229,7 @@ class PhaseTimer:
         self._seconds[name] += time.perf_counter() - start - inner_s
         self._programs[name] += self._executor.stats.programs - num_programs
 
-    def begin_update(self) -> None:
-        """Mark the start of an update."""
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._update_start = time.perf_counter()
 
     def metrics(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
@@ -277,12 +253,11 @@ class PhaseTimer:
             "executor/programs_per_s": programs / max(rollout_s, 1e-9),
         }
 
-    def end_update(self) -> float:
-        """Return the update's seconds outside rollout and log-probabilities, and clear all phases."""
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         other_phases_s = sum(self._seconds.values())
+        self._record({"time/update_s": time.perf_counter() - self._update_start - other_phases_s})
         self._seconds.clear()
         self._programs.clear()
-        return time.perf_counter() - self._update_start - other_phases_s
 
 
 def peak_memory_mb() -> float:

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from huggingface_hub.errors import HfHubHTTPError
@@ -44,15 +43,7 @@ class BatchRecord(NamedTuple):
     """What log and console keep of a batch of all ranks."""
 
     examples: Sequence[str] = ()  # some trajectories as text, for the log
-    solved: Mapping[str, Sequence[int]] = MappingProxyType(
-        {}
-    )  # task_id -> right programs of each turn, played
     shown: Sequence[str] = ()  # trajectories as text, for the console
-
-    @property
-    def logged(self) -> dict[str, Any]:
-        """What an entry of log.jsonl has of the batch."""
-        return {"examples": self.examples, "solved": self.solved}
 
 
 class ResumableTrainer(Trainer):
@@ -280,6 +271,6 @@ def _add_callbacks(trainer: ResumableTrainer, card: ModelCard, checkpoint: str |
     trainer.add_callback(trainer.clock)
     if trainer.args.save_minutes and trainer.args.save_strategy != "no":
         trainer.add_callback(SaveByTime(trainer.args.save_minutes))
-    trainer.add_callback(RunLog(lambda: trainer.last_batch.logged))
+    trainer.add_callback(RunLog(lambda: trainer.last_batch.examples))
     trainer.stop_on_signal = StopOnSignal(trainer)
     trainer.add_callback(trainer.stop_on_signal)

@@ -162,10 +162,11 @@ class RolloutPlayer:
         trajectories = [replace(prompt, sample=i % size) for i, prompt in enumerate(prompts)]
         with self.open_generator() as generator, suppress(GenerationStopped):
             generator.is_stopped = self.is_stopped
+            setup = (generator, self.executor, self.protocol)
             if self.options.credit == "last" and num_turns > 1:
-                shared = self._rollout(trajectories[::size], generator, num_turns - 1)
+                shared = rollout(trajectories[::size], *setup, num_turns - 1, self.rules)
                 trajectories = [replace(t, turns=shared[i // size].turns) for i, t in enumerate(trajectories)]
-            return play(trajectories, generator, self.executor, self.protocol, num_turns, self.rules)
+            return play(trajectories, *setup, num_turns, self.rules)
         # Not raised inside the context: TRL's would leave the model without the hooks of ZeRO-3.
         raise GenerationStopped
 
@@ -173,8 +174,9 @@ class RolloutPlayer:
         """Play one trajectory per problem at temperature 0, on all ranks; return those of all ranks."""
         # Equally many problems per rank, because with sharded weights every forward pass needs all ranks.
         share = begin(equal_share(problems, self.rank, self.num_ranks))
+        rules = replace(self.rules, temperatures=(0.0,), keeps_truncated=True)  # an evaluation's
         with self.open_generator() as generator:
-            played = self._rollout(share, generator, self.options.num_turns, is_greedy=True)
+            played = rollout(share, generator, self.executor, self.protocol, self.options.num_turns, rules)
         trajectories = gather_object(played)[: len(problems)]
         InfraFailures(self.options.max_infra_share).add(trajectories)
         return trajectories
@@ -194,14 +196,6 @@ class RolloutPlayer:
             turn_reward(turn.result, options.reward, options.reward_in_child, num_unpaid)
             for turn in trajectory.turns
         ]
-
-    def _rollout(
-        self, trajectories: list[Trajectory], generator: Generator, num_turns: int, is_greedy: bool = False
-    ) -> list[Trajectory]:
-        rules = self.rules
-        if is_greedy:  # an evaluation
-            rules = replace(rules, temperatures=(0.0,), keeps_truncated=True)
-        return rollout(trajectories, generator, self.executor, self.protocol, num_turns, rules)
 
     def _group(self, index: int, siblings: list[Trajectory]) -> Group:
         rewards_G_T = [self.rewards(trajectory) for trajectory in siblings]

@@ -8,11 +8,11 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 
 from cocos.files.durable import write_atomically
 
@@ -25,20 +25,17 @@ class RunLog(TrainerCallback, logging.Handler):
     Each line has `step`, `time` (seconds since 1970), and `metrics` with `max_steps`, or `warning`.
 
     Args:
-        details: Returns what else belongs to an update: `examples`, the last trajectories as text, and
-            `solved`, the right programs of each problem.
+        examples: Returns the last trajectories as text, which the entry of an update has, too.
 
     """
 
-    def __init__(self, details: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, examples: Callable[[], Sequence[str]]) -> None:
         logging.Handler.__init__(self, logging.WARNING)
-        self._details = details
+        self._examples = examples
         self._state: TrainerState | None = None
         self._path = Path()
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Keep the lines up to the step that the run continues from, and listen for warnings."""
         if not state.is_world_process_zero:
             return
@@ -49,26 +46,20 @@ class RunLog(TrainerCallback, logging.Handler):
         logging.getLogger("cocos").addHandler(self)
 
     def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
+        self, args: Any, state: TrainerState, control: Any, logs: dict[str, Any], **kwargs: Any
     ) -> None:
-        numbers = {name: value for name, value in (logs or {}).items() if isinstance(value, int | float)}
+        numbers = {name: value for name, value in logs.items() if isinstance(value, int | float)}
         metrics = {name: value for name, value in numbers.items() if math.isfinite(value)}
-        is_update = "loss" in metrics  # not an evaluation, whose trajectories are others
-        details = {name: value for name, value in self._details().items() if value} if is_update else {}
-        self._append({"metrics": metrics, "max_steps": state.max_steps, **details})
+        entry: dict[str, Any] = {"metrics": metrics, "max_steps": state.max_steps}
+        if "loss" in metrics and (examples := self._examples()):  # an evaluation plays others
+            entry["examples"] = examples
+        self._append(entry)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a warning of this project."""
         self._append({"warning": record.getMessage()})
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         logging.getLogger("cocos").removeHandler(self)
 
     def _append(self, entry: dict[str, Any]) -> None:

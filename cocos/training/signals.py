@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from accelerate import PartialState
 from accelerate.utils import gather_object
-from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState
 
 from cocos.config.ranks import is_launched
 from cocos.files.durable import LOCK_FILE
@@ -80,16 +80,12 @@ class StopOnSignal(TrainerCallback):
         """True if a signal has reached this rank."""
         return self._received != 0
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         self._is_main = state.is_world_process_zero
         self._lock = Path(str(args.output_dir)) / LOCK_FILE
         self._previous = {number: signal.signal(number, self._handle) for number in SIGNALS}
 
-    def on_substep_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_substep_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         if not self._is_signalled(state):
             return
         control.should_training_stop = True
@@ -97,24 +93,16 @@ class StopOnSignal(TrainerCallback):
             self._last.restore()
             control.should_save = True
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         self._end_update(state, control)
 
-    def on_evaluate(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_evaluate(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         self._end_update(state, control)  # an evaluation may take as long as many updates
 
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         self._saved_step = state.global_step
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         self._previous = {}

@@ -67,23 +67,13 @@ def warn_about_dev_data(args: BoostConfig | CoCoSConfig) -> None:
 
 
 def check_start(args: BoostConfig | CoCoSConfig) -> None:
-    """Check the files of the model that a run starts from, and connect DeepSpeed's ranks."""
-    check_checkpoint(str(args.model_name_or_path), args.model_revision)
-    connect_deepspeed(args.deepspeed, args.use_cpu)
+    """Check the files of the model that a run starts from, and connect DeepSpeed's ranks on CPUs.
 
-
-def connect_deepspeed(deepspeed: object, use_cpu: bool) -> None:
-    """Initialise DeepSpeed's communication on CPUs, where transformers does not.
-
-    Call it before the model is loaded, because ZeRO-3 divides the weights among the ranks while they are
-    loaded.
-
-    Args:
-        deepspeed: The value of --deepspeed. If it is empty, the call has no effect.
-        use_cpu: True if the run uses no accelerator. On accelerators, accelerate connects DeepSpeed.
-
+    On accelerators, accelerate connects them. ZeRO-3 divides the weights while the model is loaded, so the
+    ranks are connected before.
     """
-    if deepspeed and use_cpu:
+    check_checkpoint(str(args.model_name_or_path), args.model_revision)
+    if args.deepspeed and args.use_cpu:
         from deepspeed import init_distributed  # installed on Linux only
 
         init_distributed("gloo")

@@ -39,7 +39,7 @@ from cocos.generation.trl_vllm import VLLMRollouts, check_server, sync_weights, 
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import Objective, Score, grouped_returns, row_advantages, trained_advantages, zero_spread
-from cocos.training.callbacks import LastStep, RunCounters, UpdateTime
+from cocos.training.callbacks import LastStep, RunCounters
 from cocos.training.checkpoints import EpochSampler
 from cocos.training.collapse import CollapseWarning
 from cocos.training.console import example_text
@@ -50,7 +50,6 @@ from cocos.training.monitor import (
     batch_metrics,
     hidden_gap,
     num_sampled_tokens,
-    solved_programs,
     trajectory_metrics,
     verdicts_text,
 )
@@ -139,7 +138,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.num_sampled_tokens = 0  # since step 0, of all ranks
         self.run_warnings = RunWarnings()
         self.collapse = CollapseWarning(self)
-        self.timer = PhaseTimer(executor)
+        self.timer = PhaseTimer(executor, self.record)
         args = with_room_for(max_transcript, args)
         super().__init__(
             model=model,
@@ -179,8 +178,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.entropies: dict[str, tuple[float, float]] = {}  # since the last log: their sum, number of tokens
         self.num_completions_to_print = 0  # of TRL, which would print them a second time
         self.add_callback(LastStep())
-        self.add_callback(UpdateTime(self.timer, self.record))
-        self.add_callback(RunCounters(self, self.run_warnings, executor))
+        self.add_callback(self.timer)
+        self.add_callback(RunCounters(self, executor))
         self.add_callback(self.collapse)
         _warn_about(args, self.objective)
 
@@ -585,7 +584,6 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             shown = rows if num_shown is None else of_different_problems[:num_shown]
         self.last_batch = BatchRecord(
             examples=[example_text(*row) for row in of_different_problems[:NUM_LOGGED_EXAMPLES]],
-            solved=solved_programs(played),
             shown=[example_text(*row) for row in shown],
         )
 

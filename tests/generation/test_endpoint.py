@@ -16,7 +16,7 @@ from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_generator
 from cocos.evaluation.sample_rows import trajectory_to_row
 from cocos.generation.endpoint import EndpointGenerator
-from cocos.generation.retry import KeyRing, RetryPolicy, read_keys, requested_delay_s, seconds_until_reset
+from cocos.generation.retry import KeyRing, RetryPolicy, read_keys, requested_delay_s
 from cocos.prompts import named_protocol
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, begin
@@ -482,13 +482,6 @@ def test_a_single_key_waits_for_the_requested_delay(endpoint):
     assert second - first >= 0.4 and third - second >= 0.3
 
 
-def test_a_key_with_an_exhausted_limit_cools_down_before_it_is_rejected(endpoint):
-    used_up = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m0s"}
-    endpoint.behaviours = [text(RIGHT, headers=used_up), text(RIGHT)]
-    ask(generator(endpoint, KEYS, concurrency=1), 3)
-    assert endpoint.keys == [KEYS[0], KEYS[1], KEYS[1]]
-
-
 def test_keys_are_used_in_rotation(endpoint):
     endpoint.behaviours = [text(RIGHT)]
     ask(generator(endpoint, KEYS, concurrency=1), 4)
@@ -531,12 +524,6 @@ def test_delays_are_parsed_from_every_form_of_header():
     assert 50 < requested_delay_s({"retry-after": in_a_minute}) <= 60
     assert requested_delay_s({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
     assert requested_delay_s({"retry-after": "soon"}) is None and requested_delay_s({}) is None
-    limits = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "2m3.5s"}
-    assert seconds_until_reset(limits) == requested_delay_s(limits) == 123.5
-    assert seconds_until_reset(limits | {"x-ratelimit-remaining-tokens": "1"}) == 0
-    for written, seconds in [("20ms", 0.02), ("1h1s", 3601), ("3", 3), ("?", 0)]:
-        headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": written}
-        assert seconds_until_reset(headers) == pytest.approx(seconds)
 
 
 def test_keys_are_read_from_the_environment_or_else_from_a_file(tmp_path, monkeypatch):

@@ -121,10 +121,8 @@ def test_executor_failures_are_left_out_of_every_share_and_counted():
     ]
     assert scored(trajectories) == trajectories[:2]
     found = values(trajectories)
-    assert (found["acc_t1"], found["acc_t2"]) == (
-        0.5,
-        0.5,
-    )  # of 2; were a failure 0, it would be 2/4 and 2/4 ...
+    # Of 2; were a failure 0, it would be 2/4 and 2/4 ...
+    assert (found["acc_t1"], found["acc_t2"]) == (0.5, 0.5)
     assert (found["i2c_t1_t2"], found["c2i_t1_t2"]) == (0.0, 0.0)  # ... but 1/4 and 1/4
     counts = summary(trajectories)
     assert (counts["num_trajectories"], counts["num_scored"], counts["num_infra_failures"]) == (4, 2, 2)
@@ -259,8 +257,8 @@ def test_pass_at_k_is_a_mean_over_problems_at_every_turn():
             "pass@1_t2": 1 / 3,  # (2/3 + 0) / 2
             "pass@2_t1": 1 / 3,  # (1 - C(2,2) / C(3,2) + 0) / 2 = (2/3) / 2
             "pass@2_t2": 1 / 2,  # (1 - 0 + 0) / 2
-            "pass@3_t1": 1
-            / 2,  # one of the three samples of a is right; 3 is no power of 2, but all there are
+            # One of the three samples of a is right; 3 is no power of 2, but all there are.
+            "pass@3_t1": 1 / 2,
             "pass@3_t2": 1 / 2,
         }
     )

@@ -2,9 +2,7 @@
 
 import pytest
 import study
-import study_figures
 from result_rows import Evaluation, load_csv
-from study_figures import STUDY
 
 from cocos.config.command_line import parse_options
 from cocos.config.eval_config import EvalConfig
@@ -64,7 +62,7 @@ def test_arms_sample_equally_many_completions_per_update_and_train_equally_often
 
 @pytest.fixture(scope="module")
 def evaluations():
-    return load_csv(STUDY / "evaluations.csv", Evaluation)
+    return load_csv(study.STUDY / "evaluations.csv", Evaluation)
 
 
 def test_every_arm_has_every_seed(evaluations):
@@ -79,8 +77,8 @@ def test_every_arm_has_every_seed(evaluations):
 @pytest.mark.processes
 def test_the_figure_is_drawn_from_the_numbers_alone(evaluations, tmp_path):
     for drawn in range(2):
-        study_figures.plot_turns(evaluations, tmp_path / f"turns{drawn}.png")
+        study.plot_turns(evaluations, tmp_path / f"turns{drawn}.png")
     # A study of its first laboratory alone has a figure too.
-    study_figures.plot_turns([e for e in evaluations if e.folder.startswith("first/")], tmp_path / "none.png")
+    study.plot_turns([e for e in evaluations if e.folder.startswith("first/")], tmp_path / "none.png")
     first, second = ((tmp_path / f"turns{drawn}.png").read_bytes() for drawn in range(2))
     assert first[:4] == b"\x89PNG" and first == second

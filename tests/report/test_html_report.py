@@ -332,9 +332,8 @@ def test_characters_that_hide_or_reverse_text_are_made_visible(opened):
     choose(opened, "mark", "truncated")
     elements(opened, ".trajectory summary")[0].click()
     wait_for(opened, ".turn")
-    assert (
-        texts(opened, ".turn .invisible") == ["⟨U+202E⟩", "⟨U+D800⟩"] * 2
-    )  # in turn 1, and removed in turn 2
+    # In turn 1, and removed in turn 2
+    assert texts(opened, ".turn .invisible") == ["⟨U+202E⟩", "⟨U+D800⟩"] * 2
     assert console(opened) == []
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from cocos.metrics import correction_metrics
-from cocos.report.finished_runs import load_runs
-from cocos.report.pooled_sets import are_sets_of_one_model, pool
+from cocos.report.finished_runs import are_sets_of_one_model, load_runs, pool
 from cocos.report.tables import pooled_tables
 from tests.support.report import FAILED, PASSED, evaluated, trajectory
 

@@ -24,9 +24,15 @@ from cocos.intervals import wilson
 from cocos.problems import Problem
 from cocos.report.caveats import caveats
 from cocos.report.chart_style import LEGEND_LINE, RIGHT, STYLE
-from cocos.report.charts import draw_accuracy, draw_changes, draw_costs, draw_errors, draw_problems
+from cocos.report.charts import (
+    draw_accuracy,
+    draw_changes,
+    draw_costs,
+    draw_errors,
+    draw_problems,
+    save_overview,
+)
 from cocos.report.finished_runs import compare_runs, load_runs
-from cocos.report.pictures import save_overview
 from cocos.report.report_files import markdown_report, print_tables, save_report
 from cocos.report.tables import NO_INTERVAL_NOTE
 from cocos.trajectories import Trajectory
@@ -518,9 +524,8 @@ def test_no_legend_covers_a_curve_and_no_axes_are_squeezed(tmp_path, names):
     assert frame.x0 >= 0 and frame.y0 >= 0 and frame.x1 <= right.get_tightbbox().x0
     assert frame.y1 <= left.xaxis.get_tightbbox().y0
     for axes in (left, right):
-        assert (
-            axes.get_window_extent().height > 300 and axes.get_window_extent().width > 350
-        )  # of 100 per inch
+        # Of 100 per inch
+        assert axes.get_window_extent().height > 300 and axes.get_window_extent().width > 350
     colours = {tuple(line.get_color()) for line, *_ in (c.lines for c in left.containers)}
     assert len(colours) == len(names)
     labels = [label.get_text().replace("\n", "") for label in legend.get_texts()]

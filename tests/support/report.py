@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from cocos.evaluation.run_metrics import run_metrics
 from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.files.durable import save_json
 from cocos.generation import Completion
+from cocos.metrics import run_metrics
 from cocos.problems import Problem
 from cocos.report.finished_runs import FinishedRun, RunComparison
 from cocos.report.html_report import page_parts

@@ -243,9 +243,8 @@ def test_given_programs_that_end_the_trajectory_and_repeated_ones_are_no_prompts
         ("train-0", 0, ("wrong",)),
         ("train-0", 2, ("also wrong",)),
     ]
-    assert (
-        len(data(tmp_path, **source).prompts) == 3
-    )  # without early stop, every program is to be kept or repaired
+    # Without early stop, every program is to be kept or repaired
+    assert len(data(tmp_path, **source).prompts) == 3
     (tmp_path / "samples.jsonl").write_text(json.dumps(rows[0]))
     with pytest.raises(ValueError, match="none is left to repair"):
         data(tmp_path, **source, early_stop=True)

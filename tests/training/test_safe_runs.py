@@ -109,9 +109,8 @@ def test_other_data_and_options_are_refused_by_name_and_recorded_if_they_are_acc
     [line] = [line for line in done.stderr.splitlines() if "was made with other data or options" in line]
     assert "gamma was 0.5, is 0.9" in line and "learning_rate was" in line and "dev.jsonl" in line
     assert "weight_decay was 0.0, is 0.1" in line, "an option of transformers"
-    assert (
-        "logging_steps" not in line and line.count(" was ") == 7
-    )  # twice: train_data, and the files' checksums
+    # Twice: train_data, and the files' checksums
+    assert "logging_steps" not in line and line.count(" was ") == 7
     done = command(*words, "--accept_changes", "true")
     assert done.returncode == 0, done.stderr[-2000:]
     changes = json.loads((finished / "run.json").read_text())["changes"]
