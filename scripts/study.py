@@ -5,8 +5,8 @@
     python scripts/study.py --figures                    write tables and figure from the committed CSV file
 
 configs/toy/study.yaml lists the arms. An arm is trained with train.py, in one stage or more, and evaluated
-with test.py once per kind of feedback. A finished step is not run again. When nothing is missing, the results
-go to evaluations.csv in docs/results/study, from which tables and a figure are made.
+with test.py once per kind of feedback. A finished step is not run again. When nothing of these laboratories is
+missing, their results go to evaluations.csv in docs/results/study, from which tables and a figure are made.
 """
 
 import argparse
@@ -46,6 +46,7 @@ class Arm:
     stages: list[dict[str, Any]] = field(default_factory=list)
     # Options of the rows of its Boost model, besides those of the laboratory.
     boost: dict[str, Any] = field(default_factory=dict)
+    test: dict[str, Any] = field(default_factory=dict)  # options of its evaluations
     model: str = ""  # model that the arm starts from instead of a Boost model, or ""
 
 
@@ -161,7 +162,7 @@ def finish(run: Run) -> None:
             # test.py rejects a folder with samples. Those of an interrupted evaluation are removed.
             (folder / "samples.jsonl").unlink(missing_ok=True)
             own = {"model_name_or_path": model, "output_dir": folder, "seed": run.seed}
-            command("test.py", folder, run.laboratory.test | {"feedback": feedback} | own)
+            command("test.py", folder, run.laboratory.test | {"feedback": feedback} | run.arm.test | own)
     print(f"{run.lab}, seed {run.seed}: {run.name}, {time.monotonic() - began:.0f} s", flush=True)
 
 
@@ -171,14 +172,17 @@ def slug(name: str) -> str:
 
 
 def collect(runs: Sequence[Run]) -> None:
-    """Write evaluations.csv, arm by arm."""
-    evaluations: list[Evaluation] = []
-    for run in sorted(runs, key=lambda run: (run.lab != "first", list(run.laboratory.arms).index(run.name))):
+    """Write the evaluations of whole laboratories into evaluations.csv, arm by arm; keep those of the others."""
+    labs = {run.lab for run in runs}
+    csv = STUDY / "evaluations.csv"
+    kept = load_csv(csv, Evaluation)
+    evaluations = [evaluation for evaluation in kept if evaluation.folder.split("/")[0] not in labs]
+    for run in sorted(runs, key=lambda run: list(run.laboratory.arms).index(run.name)):
         for feedback in run.laboratory.feedback:
             name = f"{run.lab}/{run.name}/seed{run.seed}/{feedback}"
             evaluation = read_evaluation(run.test_folder(feedback), name)
             evaluations.append(evaluation._replace(visible="", edits=""))  # no table needs them
-    save_csv(evaluations, STUDY / "evaluations.csv")
+    save_csv(evaluations, csv)
 
 
 def by_arm(
@@ -253,9 +257,10 @@ def main() -> None:
     )
     options = parser.parse_args()
     if not options.figures:
-        runs = list(all_runs(load_study(options.config), options.output_dir))
+        study = load_study(options.config)
+        runs = [run for run in all_runs(study, options.output_dir) if run.lab in (options.labs or study)]
         for run in runs:
-            if run.lab in (options.labs or [run.lab]) and run.seed in (options.seeds or [run.seed]):
+            if run.seed in (options.seeds or [run.seed]):
                 finish(run)
         missing = [run for run in runs if not run.is_finished]
         if missing:
