@@ -5,8 +5,9 @@
     python scripts/study.py --figures                    write tables and figure from the committed CSV file
 
 configs/toy/study.yaml lists the arms. An arm is trained with train.py, in one stage or more, and evaluated
-with test.py once per kind of feedback. A finished step is not run again. When nothing of these laboratories is
-missing, their results go to evaluations.csv in docs/results/study, from which tables and a figure are made.
+with test.py once per kind of feedback. A finished step is not run again. When nothing of the laboratories to
+run is missing, their results go to evaluations.csv in docs/results/study, from which tables and a figure are
+made.
 """
 
 import argparse
@@ -172,7 +173,7 @@ def slug(name: str) -> str:
 
 
 def collect(runs: Sequence[Run]) -> None:
-    """Write the evaluations of whole laboratories into evaluations.csv, arm by arm; keep those of the others."""
+    """Write the laboratories of these runs into evaluations.csv, arm by arm; keep the others in it."""
     labs = {run.lab for run in runs}
     csv = STUDY / "evaluations.csv"
     kept = load_csv(csv, Evaluation)
