@@ -78,16 +78,14 @@ class OwnSetOptions:
     group: ClassVar[str] = "your own set"
 
     columns: list[str] = option(
-        role="data",
-        default_factory=list,
-        help="pairs FIELD=COLUMN of columns whose names differ from the MBPP fields, such as text=question",
+        "data",
+        [],
+        "pairs FIELD=COLUMN of columns whose names differ from the MBPP fields, such as text=question",
     )
     tests: Literal["list", "lines", "check", "pytest"] = option(
-        role="data",
-        default="list",
-        help="format of test_list: a list, lines of asserts, HumanEval's check() or a pytest file",
+        "data", "list", "format of test_list: a list, lines of asserts, HumanEval's check() or a pytest file"
     )
-    licence: str = option(role="data", default="", help="licence, for the card (default: not stated)")
+    licence: str = option("data", "", "licence, for the card (default: not stated)")
 
 
 @dataclass
@@ -96,15 +94,11 @@ class PrepareOptions(OwnSetOptions, PreparationOptions):
 
     group: ClassVar[str] = "files"
 
-    output_dir: str = option(role="run", default="", help="new or empty folder for the files")
+    output_dir: str = option("run", "", "new or empty folder for the files")
     input: Path | None = option(
-        role="data",
-        default=None,
-        help="file, or folder of train, validation and test files (default: download from the hub)",
+        "data", None, "file, or folder of train, validation and test files (default: download from the hub)"
     )
-    revision: str | None = option(
-        role="data", default=None, help="commit or tag on the hub (default: the newest)"
-    )
+    revision: str | None = option("data", None, "commit or tag on the hub (default: the newest)")
 
     def __post_init__(self) -> None:
         PreparationOptions.__post_init__(self)
