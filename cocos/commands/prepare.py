@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal, NoReturn
+from typing import ClassVar, Literal
 
 from cocos.assembly.programs import open_executor
 from cocos.commands.runner import exit_on_ctrl_c
@@ -62,13 +62,6 @@ EXAMPLES = """examples:
       --against humaneval=HumanEval.jsonl.gz
   cocos prepare public --output_dir data/public
 """
-
-
-class _Parser(PlainParser):
-    """Parser whose errors start with the option's name, without its variant with hyphens."""
-
-    def error(self, message: str) -> NoReturn:
-        super().error(re.sub(r"(--\w+)/--[\w-]+", r"\1", message.removeprefix("argument ")))
 
 
 @dataclass
@@ -112,17 +105,17 @@ class PrepareOptions(OwnSetOptions, PreparationOptions):
             raise ValueError(f"--columns names {twice[0]} {fields[twice[0]]} times; give it one column")
 
 
-def convert_parser() -> _Parser:
+def convert_parser() -> PlainParser:
     """Return the parser of the options for one data set."""
-    result = _Parser(usage=USAGE, description=__doc__, epilog=EXAMPLES)
+    result = PlainParser(usage=USAGE, description=__doc__, epilog=EXAMPLES)
     result.add_argument("source", metavar="SOURCE", type=_source_name, help="see above")
     add_options(result, PrepareOptions)
     return result
 
 
-def check_parser() -> _Parser:
+def check_parser() -> PlainParser:
     """Return the parser of the options of `check`."""
-    result = _Parser(
+    result = PlainParser(
         usage="%(prog)s check FILE [FILE ...] [options]",
         description="Run the checks on prepared files or folders. Exit with status 1 if they find anything.",
     )
@@ -133,9 +126,9 @@ def check_parser() -> _Parser:
     return result
 
 
-def public_parser() -> _Parser:
+def public_parser() -> PlainParser:
     """Return the parser of the options of `public`."""
-    result = _Parser(
+    result = PlainParser(
         usage="%(prog)s public --output_dir FOLDER [--input FOLDER]",
         description=f"Prepare {', '.join(source.name for source in _small_sources())},\n"
         "each in a folder of its name, and keep the raw files in raw/. No program is\n"

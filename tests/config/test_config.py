@@ -215,7 +215,7 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
     ("config_type", "argv", "words"),
     [
         (CoCoSConfig, ["--gama", "0.3"], ["unknown option: --gama", "did you mean --gamma?"]),
-        (CoCoSConfig, ["--gama=0.3"], ["unknown option: --gama=0.3", "did you mean --gamma?"]),
+        (CoCoSConfig, ["--gama=0.3"], ["unknown option: --gama;", "did you mean --gamma?"]),
         (EvalConfig, ["--num_turn", "3"], ["unknown option: --num_turn", "did you mean --num_turns?"]),
         (EvalConfig, ["--xyzzy", "3"], ["unknown option: --xyzzy", "see --help"]),
         (CoCoSConfig, ["--gamma", "half"], ["--gamma", "invalid float value: 'half'", "see --help"]),
@@ -300,7 +300,7 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (
             CoCoSConfig,
             ["--local_rollout_forward_batch_size", "x"],
-            ["argument --local_rollout_forward_batch_size: invalid int value"],
+            ["--local_rollout_forward_batch_size: invalid int value"],
         ),
         (CoCoSConfig, ["--sync_ref_model", "true"], ["resumed run would differ", "leave it out"]),
         (
