@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal, NoReturn
+from typing import ClassVar, Literal
 
 from cocos.assembly.programs import open_executor
 from cocos.commands.runner import exit_on_ctrl_c
@@ -64,13 +64,6 @@ EXAMPLES = """examples:
 """
 
 
-class _Parser(PlainParser):
-    """Parser whose errors start with the option's name, without its variant with hyphens."""
-
-    def error(self, message: str) -> NoReturn:
-        super().error(re.sub(r"(--\w+)/--[\w-]+", r"\1", message.removeprefix("argument ")))
-
-
 @dataclass
 class OwnSetOptions:
     """Description of the user's own set."""
@@ -78,16 +71,14 @@ class OwnSetOptions:
     group: ClassVar[str] = "your own set"
 
     columns: list[str] = option(
-        role="data",
-        default_factory=list,
-        help="pairs FIELD=COLUMN of columns whose names differ from the MBPP fields, such as text=question",
+        "data",
+        [],
+        "pairs FIELD=COLUMN of columns whose names differ from the MBPP fields, such as text=question",
     )
     tests: Literal["list", "lines", "check", "pytest"] = option(
-        role="data",
-        default="list",
-        help="format of test_list: a list, lines of asserts, HumanEval's check() or a pytest file",
+        "data", "list", "format of test_list: a list, lines of asserts, HumanEval's check() or a pytest file"
     )
-    licence: str = option(role="data", default="", help="licence, for the card (default: not stated)")
+    licence: str = option("data", "", "licence, for the card (default: not stated)")
 
 
 @dataclass
@@ -96,15 +87,11 @@ class PrepareOptions(OwnSetOptions, PreparationOptions):
 
     group: ClassVar[str] = "files"
 
-    output_dir: str = option(role="run", default="", help="new or empty folder for the files")
+    output_dir: str = option("run", "", "new or empty folder for the files")
     input: Path | None = option(
-        role="data",
-        default=None,
-        help="file, or folder of train, validation and test files (default: download from the hub)",
+        "data", None, "file, or folder of train, validation and test files (default: download from the hub)"
     )
-    revision: str | None = option(
-        role="data", default=None, help="commit or tag on the hub (default: the newest)"
-    )
+    revision: str | None = option("data", None, "commit or tag on the hub (default: the newest)")
 
     def __post_init__(self) -> None:
         PreparationOptions.__post_init__(self)
@@ -118,17 +105,17 @@ class PrepareOptions(OwnSetOptions, PreparationOptions):
             raise ValueError(f"--columns names {twice[0]} {fields[twice[0]]} times; give it one column")
 
 
-def convert_parser() -> _Parser:
+def convert_parser() -> PlainParser:
     """Return the parser of the options for one data set."""
-    result = _Parser(usage=USAGE, description=__doc__, epilog=EXAMPLES)
+    result = PlainParser(usage=USAGE, description=__doc__, epilog=EXAMPLES)
     result.add_argument("source", metavar="SOURCE", type=_source_name, help="see above")
     add_options(result, PrepareOptions)
     return result
 
 
-def check_parser() -> _Parser:
+def check_parser() -> PlainParser:
     """Return the parser of the options of `check`."""
-    result = _Parser(
+    result = PlainParser(
         usage="%(prog)s check FILE [FILE ...] [options]",
         description="Run the checks on prepared files or folders. Exit with status 1 if they find anything.",
     )
@@ -139,9 +126,9 @@ def check_parser() -> _Parser:
     return result
 
 
-def public_parser() -> _Parser:
+def public_parser() -> PlainParser:
     """Return the parser of the options of `public`."""
-    result = _Parser(
+    result = PlainParser(
         usage="%(prog)s public --output_dir FOLDER [--input FOLDER]",
         description=f"Prepare {', '.join(source.name for source in _small_sources())},\n"
         "each in a folder of its name, and keep the raw files in raw/. No program is\n"

@@ -15,19 +15,33 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from cocos.files.bundled import locate
 
+LIBRARY_GROUP = "options of TRL and transformers"
 
-def add_options(parser: argparse.ArgumentParser, options_type: type) -> None:
-    """Add the options of a dataclass to a parser that has other arguments, too, in a group for each class."""
+
+def add_options(parser: argparse.ArgumentParser, options_type: type) -> set[str]:
+    """Add the options of a dataclass, this project's in sections before the hundreds of inherited ones.
+
+    Returns:
+        The names of this project's options.
+
+    """
+    own_classes = [cls for cls in options_type.__mro__ if cls.__module__.partition(".")[0] == "cocos"]
+    # The class closest to the root declares an option; its subclasses only change the default.
+    sections = {
+        name: getattr(cls, "group", "run")
+        for cls in own_classes
+        for name in vars(cls).get("__annotations__", {})
+    }
+    titles = ["run", *sections.values(), LIBRARY_GROUP]
+    groups = {title: parser.add_argument_group(title) for title in dict.fromkeys(titles)}
     hints = get_type_hints(options_type)
-    for cls in options_type.__mro__:
-        if names := vars(cls).get("__annotations__", {}).keys() - {"group"}:
-            group = parser.add_argument_group(vars(cls)["group"])
-            for field in dataclasses.fields(options_type):
-                if field.name in names:
-                    add_option(group, field, hints[field.name])
+    for field in dataclasses.fields(options_type):
+        if field.init:
+            _add_option(groups[sections.get(field.name, LIBRARY_GROUP)], field, hints[field.name])
+    return set(sections)
 
 
-def add_option(parser: Any, field: dataclasses.Field, hint: Any) -> None:
+def _add_option(parser: Any, field: dataclasses.Field, hint: Any) -> None:
     """Add the argument of one field; an option that is on by default also has the flag `--no_NAME`."""
     kind, allows_none = _without_none(hint)
     choices: list[Any] | None = None

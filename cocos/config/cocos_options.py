@@ -5,7 +5,7 @@ from math import inf
 from typing import ClassVar, get_args
 
 from cocos.config.executor_options import ScoringOptions
-from cocos.config.option import RLOO_SOURCES, option, require_not_negative, require_positive, require_share
+from cocos.config.option import RLOO_SOURCES, option, require_at_least, require_share
 from cocos.config.prompt_options import PromptOptions
 from cocos.config.training_options import TrainingOptions
 from cocos.config.turn_options import TurnOptions
@@ -19,43 +19,36 @@ class RewardOptions:
     group: ClassVar[str] = "rewards and returns"
 
     reward: str = option(
-        role="objective",
-        default="fraction",
-        help="Reward: `fraction` or `count` of the tests that pass; `binary`, 1 if all do; `mixed`, the mean "
+        "objective",
+        "fraction",
+        "Reward: `fraction` or `count` of the tests that pass; `binary`, 1 if all do; `mixed`, the mean "
         "of fraction and binary; `random`, a control; or a function of your own, `module:function`.",
     )
     reward_tests: RewardTests = option(
-        role="objective", default="all", help="Tests that pay: `all`, or only the `hidden` ones."
+        "objective", "all", "Tests that pay: `all`, or only the `hidden` ones."
     )
     reward_in_child: bool = option(
-        role="objective",
-        default=False,
-        help="Reward a test even if the program could forge the verdict (`in_child`).",
+        "objective", False, "Reward a test even if the program could forge the verdict (`in_child`)."
     )
     credit: Credit = option(
-        role="objective",
-        default="trajectory",
-        help="Trained turns and their returns (r_t: reward of turn t, r_0 = 0). `trajectory`: all turns, "
+        "objective",
+        "trajectory",
+        "Trained turns and their returns (r_t: reward of turn t, r_0 = 0). `trajectory`: all turns, "
         "each with its part of the sum of gamma^(T-t) * (r_t - r_(t-1)). `turn`: all, turn t with the sum of "
         "gamma^(s-t) * r_s over s >= t. `last`: turn T; a group shares the others.",
     )
     gamma: float = option(
-        role="objective",
-        default=0.5,
-        aliases=("--weight",),
-        help="Discount factor between turns, in [0, 1]; see --credit.",
+        "objective", 0.5, "Discount factor between turns, in [0, 1]; see --credit.", aliases=("--weight",)
     )
     improvement_bonus: float = option(
-        role="objective", default=0.0, help="Further weight of r_t for t > 1, SCoRe's alpha; --credit turn."
+        "objective", 0.0, "Further weight of r_t for t > 1, SCoRe's alpha; --credit turn."
     )
     turn_weights: list[float] | None = option(
-        role="objective", default=None, help="Weight of each turn's reward, by default 1; --credit turn."
+        "objective", None, "Weight of each turn's reward, by default 1; --credit turn."
     )
-    beta: float = option(
-        role="objective", default=0.01, help="Coefficient of the KL penalty; 0: no reference model."
-    )
+    beta: float = option("objective", 0.01, "Coefficient of the KL penalty; 0: no reference model.")
     turn_betas: list[float] | None = option(
-        role="objective", default=None, help="KL coefficient of each turn, instead of --beta."
+        "objective", None, "KL coefficient of each turn, instead of --beta."
     )
 
 
@@ -66,32 +59,21 @@ class RolloutOptions:
     group: ClassVar[str] = "rollouts"
 
     num_generations: int = option(
-        role="sampling",
-        default=2,
-        aliases=("--rloo_k",),
-        help="Trajectories per problem (the group size), 2 or more.",
+        "sampling", 2, "Trajectories per problem (the group size), 2 or more.", aliases=("--rloo_k",)
     )
-    temperature: float = option(role="sampling", default=0.9, help="Sampling temperature, above 0.")
-    max_completion_length: int = option(
-        role="length", default=512, help="Largest number of new tokens per turn."
-    )
+    temperature: float = option("sampling", 0.9, "Sampling temperature, above 0.")
+    max_completion_length: int = option("length", 512, "Largest number of new tokens per turn.")
     rollout_batch_size: int = option(
-        role="sampling",
-        default=64,
+        "sampling",
+        64,
+        "Sequences that a device samples, or scores, at a time.",
         aliases=("--local_rollout_forward_batch_size",),
-        help="Sequences that a device samples, or scores, at a time.",
     )
-    share_prefixes: bool = option(
-        role="run", default=True, help="Compute the tokens that rows share only once."
-    )
+    share_prefixes: bool = option("run", True, "Compute the tokens that rows share only once.")
     dynamic_sampling: int = option(
-        role="sampling",
-        default=0,
-        help="Further draws per batch, at most, in place of groups with equal returns.",
+        "sampling", 0, "Further draws per batch, at most, in place of groups with equal returns."
     )
-    max_truncated_share: float = option(
-        role="run", default=0.9, help="Stop if more completions of a batch are truncated."
-    )
+    max_truncated_share: float = option("run", 0.9, "Stop if more completions of a batch are truncated.")
 
 
 @dataclass
@@ -103,25 +85,19 @@ class CoCoSOptions(
     full_name: ClassVar[str] = "CoCoSConfig"
     library_sources: ClassVar = RLOO_SOURCES
 
-    train_data: str = option(
-        role="data", default="", help="MBPP-format problems, or a public set such as hub:mbpp/train."
-    )
+    train_data: str = option("data", "", "MBPP-format problems, or a public set such as hub:mbpp/train.")
     limit: int | None = option(
-        role="data",
-        default=None,
-        help="Largest number of problems to train on, from the first. All by default.",
+        "data", None, "Largest number of problems to train on, from the first. All by default."
     )
     dev_data: str | None = option(
-        role="data", default=None, help="Problems of the greedy evaluation that chooses the checkpoint."
+        "data", None, "Problems of the greedy evaluation that chooses the checkpoint."
     )
-    global_batch_size: int | None = option(
-        role="update", default=128, help="Trajectories per update over all devices."
-    )
+    global_batch_size: int | None = option("update", 128, "Trajectories per update over all devices.")
     per_device_train_batch_size: int = option(
-        role="update", default=4, help="Trajectories per device and pass, with a row per trained turn."
+        "update", 4, "Trajectories per device and pass, with a row per trained turn."
     )
     program_timeout_factor: float | None = option(
-        role="executor", default=10.0, help="Limit of a program as a multiple of its reference's time."
+        "executor", 10.0, "Limit of a program as a multiple of its reference's time."
     )
 
     def __post_init__(self) -> None:
@@ -130,8 +106,7 @@ class CoCoSOptions(
         TurnOptions.__post_init__(self)
         ScoringOptions.__post_init__(self)
         TrainingOptions.__post_init__(self)
-        if self.limit is not None:
-            require_positive(self, "limit")
+        require_at_least(self, 1, "limit")
         self._check_returns()
         self._check_rollouts()
 
@@ -147,7 +122,7 @@ class CoCoSOptions(
                 "leave it out"
             )
         require_share(self, "gamma")
-        require_not_negative(self, "beta")
+        require_at_least(self, 0, "beta")
         if self.improvement_bonus and self.credit != "turn":
             raise ValueError("--improvement_bonus needs --credit turn")
         if self.turn_weights is not None and self.credit != "turn":
@@ -158,9 +133,9 @@ class CoCoSOptions(
                 raise ValueError(f"--{name} is {values}; give --num_turns numbers, each 0 or more")
 
     def _check_rollouts(self) -> None:
-        require_positive(self, "max_completion_length", "rollout_batch_size")
+        require_at_least(self, 1, "max_completion_length", "rollout_batch_size")
         require_share(self, "max_truncated_share")
-        require_not_negative(self, "dynamic_sampling")
+        require_at_least(self, 0, "dynamic_sampling")
         if self.on_repeat == "resample":
             raise ValueError(
                 "--on_repeat resample is for evaluation: a resampled turn does not have the policy's "

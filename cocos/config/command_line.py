@@ -11,12 +11,12 @@ import difflib
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any, Generic, NoReturn, TypeVar, get_type_hints
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Generic, NoReturn, TypeVar
 
 import yaml
 
-from cocos.config.arguments import add_option
+from cocos.config.arguments import add_options
 from cocos.config.config_file import DERIVED, ConfigFile, read_config
 from cocos.config.model_names import with_full_names
 from cocos.config.option import library_option_names
@@ -24,40 +24,51 @@ from cocos.config.training_options import TrainingOptions
 from cocos.files.bundled import locate
 
 SEE_HELP = "see --help"
+OTHER_SPELLINGS = re.compile(r"(?<=\w)(/--[\w-]+)+")  # of an option, after its name, in argparse's errors
 
 
 class PlainParser(argparse.ArgumentParser):
-    """Parser that raises ValueError, and names a misspelt option before a missing one."""
+    """Parser that raises ValueError, and names a misspelt option before a missing one.
 
-    def __init__(self, **texts: Any) -> None:
+    Args:
+        other_flags: Flags to accept, with any value, although the parser has no such options.
+
+    """
+
+    def __init__(self, other_flags: Collection[str] = (), **texts: Any) -> None:
+        self._other_flags = other_flags
         super().__init__(**texts, allow_abbrev=False, formatter_class=_HelpFormatter)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Reject the first unknown option; argparse would name a missing argument instead."""
-        for word in sys.argv[1:] if args is None else args:
-            flag = word.partition("=")[0]
-            if flag.startswith("--") and flag not in self._option_string_actions:
-                hint = spelling_hint(flag, self._option_string_actions)
-                if self.usage and hint == SEE_HELP:  # arguments without a name are not among the options
-                    hint = self.format_usage().strip()
-                raise ValueError(f"unknown option: {flag}; {hint}")
-        return super().parse_known_args(args, namespace)
+        words = sys.argv[1:] if args is None else args
+        self.reject_unknown([word for word in words if word.startswith("--")], "option")
+        parsed, unknown = super().parse_known_args(args, namespace)
+        return parsed, [] if self._other_flags else unknown
+
+    def reject_unknown(self, flags: Iterable[str], place: str) -> None:
+        """Raise ValueError for the first flag that is unknown, with or without a value after `=`."""
+        known = [*self._option_string_actions, *sorted(self._other_flags)]
+        for flag in flags:
+            name = flag.partition("=")[0]
+            if name in known or _with_underscores(name) in self._other_flags:
+                continue
+            close = difflib.get_close_matches(name, known, n=1)
+            # Arguments without a name are not among the options, but in the usage.
+            hint = f"did you mean {close[0]}?" if close else self._usage_hint()
+            raise ValueError(f"unknown {place}: {name}; {hint}")
+
+    def _usage_hint(self) -> str:
+        return self.format_usage().strip() if self.usage else SEE_HELP
 
     def error(self, message: str) -> NoReturn:
-        """Raise ValueError; argparse would print the usage and exit."""
-        raise ValueError(f"{message}; see --help")
-
-
-def spelling_hint(flag: str, known: Iterable[str]) -> str:
-    """Return a hint at the known flag that was probably meant, or at the help."""
-    close = difflib.get_close_matches(flag, list(known), n=1)
-    return f"did you mean {close[0]}?" if close else SEE_HELP
+        """Raise ValueError that starts with the option's name; argparse would print the usage and exit."""
+        named = OTHER_SPELLINGS.sub("", message.removeprefix("argument "))
+        raise ValueError(f"{named}; {SEE_HELP}")
 
 
 Options = TypeVar("Options")
 OwnOptions = TypeVar("OwnOptions", bound=TrainingOptions)
-
-LIBRARY_GROUP = "options of TRL and transformers"
 
 
 def parse_options(
@@ -136,7 +147,7 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescrip
         return {"int": "N", "float": "X"}.get(getattr(action.type, "__name__", ""), "TEXT")
 
 
-class OptionParser(argparse.ArgumentParser, Generic[Options]):
+class OptionParser(PlainParser, Generic[Options]):
     """Parser of an entry point's options, which checks a config file as strictly as flags; raises ValueError.
 
     Args:
@@ -150,15 +161,11 @@ class OptionParser(argparse.ArgumentParser, Generic[Options]):
         self, config_type: type[Options], description: str | None = None, other_names: Iterable[str] = ()
     ):
         self._config_type = config_type
-        self._other_flags = {f"--{prefix}{name}" for name in other_names for prefix in ("", "no_")}
         self._typed: set[str] = set()  # flags on the command line and keys in the config file, as flags
         super().__init__(
-            usage="%(prog)s [--config FILE.yaml] [--option value ...]",
-            description=description,
-            formatter_class=_HelpFormatter,
-            allow_abbrev=False,
+            {f"--{prefix}{name}" for name in other_names for prefix in ("", "no_")}, description=description
         )
-        self._add_dataclass_arguments()
+        self._own_names = add_options(self, config_type)
         self.add_argument(
             "--config", metavar="FILE", help="YAML file of options, or a run's run.json; flags override it."
         )
@@ -185,16 +192,6 @@ class OptionParser(argparse.ArgumentParser, Generic[Options]):
         except ValueError as error:
             raise ValueError(self._with_typed_names(str(error))) from error
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse flags and reject unknown ones, before the dataclass checks the values of the others."""
-        parsed, unknown = super().parse_known_args(args, namespace)
-        self._reject_unknown(unknown, "option")
-        return parsed, []
-
-    def error(self, message: str) -> NoReturn:
-        """Raise ValueError; argparse would print the usage and exit."""
-        raise ValueError(f"{message}; see --help")
-
     def _config_path(self, argv: list[str]) -> str | None:
         if argv[-1:] == ["--config"]:
             raise ValueError("--config: give the path of a YAML file after it")
@@ -214,21 +211,17 @@ class OptionParser(argparse.ArgumentParser, Generic[Options]):
         if options.is_record:
             options = self._without_derived_values(options, actions)
         self._typed |= {f"--{key}" for key in options}
-        unknown = []
+        self.reject_unknown((f"--{key}" for key in options), "key in the config file")
         for key, value in options.items():
-            if action := actions.get(key):
-                self._set_default(action, key, value)
-            else:
-                unknown.append(f"--{key}")
-        self._reject_unknown(unknown, "key in the config file")
+            self._set_default(actions[key], key, value)
 
     def _set_default(self, action: argparse.Action, key: str, value: Any) -> None:
         if value is None and not getattr(action, "allows_none", False):
-            self.error(f"argument --{key}: the config file gives no value; give one or remove the line")
+            self.error(f"--{key}: the config file gives no value; give one or remove the line")
         if value is not None and not (isinstance(value, dict) and action.type not in (int, float)):
             values = value if isinstance(value, list) else [value]
             if len(values) != 1 and action.nargs not in ("*", "+"):
-                self.error(f"argument {key}: one value expected, the config file has {value!r}")
+                self.error(f"--{key}: one value expected, the config file has {value!r}")
             try:
                 value = self._get_values(action, [str(part) for part in values])
             except argparse.ArgumentError as error:
@@ -263,46 +256,15 @@ class OptionParser(argparse.ArgumentParser, Generic[Options]):
             chosen, sort_keys=False, allow_unicode=True, default_flow_style=None, width=1000
         )
 
-    def _add_dataclass_arguments(self) -> None:
-        """List this project's options in sections, before the hundreds of inherited ones."""
-        own_classes = [
-            cls for cls in self._config_type.__mro__ if cls.__module__.partition(".")[0] == "cocos"
-        ]
-        # The class closest to the root declares an option; its subclasses only change the default.
-        sections = {
-            name: getattr(cls, "group", "run")
-            for cls in own_classes
-            for name in vars(cls).get("__annotations__", {})
-        }
-        self._own_names = set(sections)
-        titles = ["run", *sections.values(), LIBRARY_GROUP]
-        groups = {title: self.add_argument_group(title) for title in dict.fromkeys(titles)}
-        hints = get_type_hints(self._config_type)
-        for field in dataclasses.fields(self._config_type):  # type: ignore[arg-type]
-            if field.init:
-                add_option(groups[sections.get(field.name, LIBRARY_GROUP)], field, hints[field.name])
-
-    def _reject_unknown(self, unknown: list[str], place: str) -> None:
-        """Raise ValueError for the first unknown flag. Values after another known flag are skipped."""
-        if self._other_flags:
-            flags = [string for string in unknown if string.startswith("--")]
-            unknown = [flag for flag in flags if _with_underscores(flag) not in self._other_flags]
-        if unknown:
-            known = [flag for action in self._actions for flag in action.option_strings]
-            known += sorted(self._other_flags)
-            hint = spelling_hint(unknown[0].partition("=")[0], known)
-            raise ValueError(f"unknown {place}: {unknown[0]}; {hint}")
-
     def _with_typed_names(self, message: str) -> str:
         """Replace an option's name in a message by the alias that the user typed."""
         for action in self._actions:
             typed = [flag for flag in action.option_strings if flag in self._typed]
             if typed:
-                message = message.replace("/".join(action.option_strings), typed[-1])
                 message = re.sub(rf"{action.option_strings[0]}\b", typed[-1], message)
         return message
 
 
 def _with_underscores(flag: str) -> str:
-    """Return a flag without its value and with underscores. Example: --max-steps=3 -> --max_steps."""
-    return "--" + flag.partition("=")[0].removeprefix("--").replace("-", "_")
+    """Return a flag with underscores. Example: --max-steps -> --max_steps."""
+    return "--" + flag.removeprefix("--").replace("-", "_")

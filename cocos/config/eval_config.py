@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from urllib.parse import urlsplit
 
 from cocos.config.executor_options import ScoringOptions
-from cocos.config.option import option, require_options, require_positive
+from cocos.config.option import option, require_at_least, require_options
 from cocos.config.prompt_options import PromptOptions
 from cocos.config.turn_options import AGENT_TEMPERATURES, AgentOptions
 
@@ -21,38 +21,32 @@ class EvalRunOptions:
     group: ClassVar[str] = "run"
 
     model_name_or_path: str = option(
-        role="model",
-        default="",
-        help="Model to evaluate: a checkpoint folder, or a name on the hub or of the endpoint.",
+        "model", "", "Model to evaluate: a checkpoint folder, or a name on the hub or of the endpoint."
     )
     test_data: str = option(
-        role="data",
-        default="",
-        help="File of MBPP-format problems, JSON or JSONL; or a public set: hub:mbpp/test is downloaded, "
+        "data",
+        "",
+        "File of MBPP-format problems, JSON or JSONL; or a public set: hub:mbpp/test is downloaded, "
         "humaneval=HumanEval.jsonl.gz reads its raw file.",
     )
-    output_dir: str = option(
-        role="run", default="", help="Folder for samples.jsonl, metrics.json, run.json and the report."
-    )
+    output_dir: str = option("run", "", "Folder for samples.jsonl, metrics.json, run.json and the report.")
     task_ids: list[str] | None = option(
-        role="data", default=None, help="Evaluate only the problems with these ids, in the order of the file."
+        "data", None, "Evaluate only the problems with these ids, in the order of the file."
     )
-    start: int = option(role="data", default=0, help="Number of problems to skip at the start of the file.")
+    start: int = option("data", 0, "Number of problems to skip at the start of the file.")
     limit: int | None = option(
-        role="data",
-        default=None,
-        help="Largest number of problems to evaluate after --start. All by default.",
+        "data", None, "Largest number of problems to evaluate after --start. All by default."
     )
     resume: bool = option(
-        role="run",
-        default=False,
-        help="Continue the run in --output_dir if there is one: play the trajectories that are missing or "
+        "run",
+        False,
+        "Continue the run in --output_dir if there is one: play the trajectories that are missing or "
         "had an infrastructure failure.",
     )
     accept_changes: bool = option(
-        role="run",
-        default=False,
-        help="With --resume: continue the run even if options, data or package versions have changed.",
+        "run",
+        False,
+        "With --resume: continue the run even if options, data or package versions have changed.",
     )
 
 
@@ -63,46 +57,42 @@ class SamplingOptions:
     group: ClassVar[str] = "sampling"
 
     num_samples: int = option(
-        role="sampling",
-        default=1,
-        help="Independent trajectories per problem. pass@k is reported for k up to this number.",
+        "sampling", 1, "Independent trajectories per problem. pass@k is reported for k up to this number."
     )
     temperature: list[float] | None = option(
-        role="sampling",
-        default=None,
-        help="Sampling temperature of turns 1, 2, ...; the last one also applies to later turns. 0, the "
+        "sampling",
+        None,
+        "Sampling temperature of turns 1, 2, ...; the last one also applies to later turns. 0, the "
         "default except for agents, decodes greedily.",
     )
-    max_completion_length: int = option(
-        role="length", default=512, help="Largest number of new tokens per turn."
-    )
+    max_completion_length: int = option("length", 512, "Largest number of new tokens per turn.")
     batch_size: int = option(
-        role="sampling",
-        default=32,
-        help="Trajectories that are played together: problems times --num_samples. Their rows are written to "
+        "sampling",
+        32,
+        "Trajectories that are played together: problems times --num_samples. Their rows are written to "
         "samples.jsonl after each batch.",
     )
-    seed: int = option(role="sampling", default=42, help="Seed of the sampling.")
+    seed: int = option("sampling", 42, "Seed of the sampling.")
     verbose: bool = option(
-        role="run",
-        default=False,
-        help="Print the first prompt, and of every turn the tests that pass, the error and the program.",
+        "run",
+        False,
+        "Print the first prompt, and of every turn the tests that pass, the error and the program.",
     )
     debug: bool = option(
-        role="run",
-        default=False,
-        help="Print everything: requests, answers, verdicts, seconds, nodes of an agent, the executor's "
+        "run",
+        False,
+        "Print everything: requests, answers, verdicts, seconds, nodes of an agent, the executor's "
         "counters after each batch, and where an error arose.",
     )
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = option(
-        role="sampling",
-        default="auto",
-        help="Data type of the weights. `auto` is bfloat16 on a GPU that supports it, otherwise float32.",
+        "sampling",
+        "auto",
+        "Data type of the weights. `auto` is bfloat16 on a GPU that supports it, otherwise float32.",
     )
     attn_implementation: str | None = option(
-        role="sampling",
-        default=None,
-        help="Attention implementation of transformers, such as sdpa or flash_attention_2. By default, "
+        "sampling",
+        None,
+        "Attention implementation of transformers, such as sdpa or flash_attention_2. By default, "
         "transformers chooses.",
     )
 
@@ -114,29 +104,27 @@ class EndpointOptions:
     group: ClassVar[str] = "engine and endpoint"
 
     generator: Literal["transformers", "vllm", "api"] = option(
-        role="sampling",
-        default="transformers",
-        help="Engine that samples the completions: `transformers` or `vllm` on this machine, or `api` for an "
+        "sampling",
+        "transformers",
+        "Engine that samples the completions: `transformers` or `vllm` on this machine, or `api` for an "
         "OpenAI-compatible endpoint (of a chat, its chat completions).",
     )
     base_url: str | None = option(
-        role="sampling",
-        default=None,
-        help="URL of the endpoint, up to and including /v1. OpenAI's by default. Only with --generator api.",
+        "sampling",
+        None,
+        "URL of the endpoint, up to and including /v1. OpenAI's by default. Only with --generator api.",
     )
     api_key_env: str = option(
-        role="run",
-        default="OPENAI_API_KEY",
-        help="Environment variable with the endpoint's key. The file .env in the current folder may set it. "
+        "run",
+        "OPENAI_API_KEY",
+        "Environment variable with the endpoint's key. The file .env in the current folder may set it. "
         "Several keys, separated by commas, are used in turn. Keys are never written to a file or a log.",
     )
-    concurrency: int = option(
-        role="run", default=8, help="Requests that each process sends to the endpoint at the same time."
-    )
+    concurrency: int = option("run", 8, "Requests that each process sends to the endpoint at the same time.")
     max_retries: int = option(
-        role="run",
-        default=6,
-        help="Retries of a failed request to the endpoint; the pause doubles, unless the endpoint requests "
+        "run",
+        6,
+        "Retries of a failed request to the endpoint; the pause doubles, unless the endpoint requests "
         "another one. After the last, the trajectory has an infrastructure failure.",
     )
 
@@ -160,7 +148,10 @@ class EvalConfig(
                 f"--answers has {len(self.answers)} sources of a turn or more each, more than --num_turns "
                 f"{self.num_turns}; raise it, or leave out {' '.join(self.answers[self.num_turns :])}"
             )
-        require_positive(self, "batch_size", "num_samples", "max_completion_length")
+        require_at_least(
+            self, 1, "batch_size", "num_samples", "max_completion_length", "limit", "concurrency"
+        )
+        require_at_least(self, 0, "start", "max_retries")
         self._check_sampling()
         if self.accept_changes and not self.resume:
             raise ValueError("--accept_changes needs --resume; give both or neither")
@@ -180,13 +171,9 @@ class EvalConfig(
                 f"--base_url {self.base_url} is no URL; give one such as http://127.0.0.1:8000/v1, up to and "
                 "including /v1"
             )
-        if self.concurrency < 1 or self.max_retries < 0:
-            raise ValueError("--concurrency is 1 or more, --max_retries 0 or more")
 
     def _check_sampling(self) -> None:
-        if min(self.temperatures, default=-1) < 0 or self.start < 0 or (self.limit or 1) < 1:
-            raise ValueError("--temperature and --start are 0 or more, --limit is 1 or more")
-        if not all(map(math.isfinite, self.temperatures)):
+        if not self.temperatures or not all(0 <= degree < math.inf for degree in self.temperatures):
             raise ValueError(f"--temperature is {self.temperatures}; give finite numbers of 0 or more")
         if len(self.temperatures) > self.num_turns:
             raise ValueError(
@@ -204,16 +191,16 @@ class EvalConfig(
 class EvalSuiteConfig(EvalConfig):
     """Options of test.py, which evaluates one model or several on one set of problems or on several."""
 
-    model_name_or_path: list[str] = option(  # type: ignore[assignment]
-        role="model",
-        default_factory=list,
-        help="Models to evaluate: folders, names on the hub or of the endpoint, or short names in "
+    model_name_or_path: list[str] = option(
+        "model",
+        [],
+        "Models to evaluate: folders, names on the hub or of the endpoint, or short names in "
         "configs/models.yaml. Of several, each has a folder in --output_dir.",
     )
-    test_data: list[str] = option(  # type: ignore[assignment]
-        role="data",
-        default_factory=list,
-        help="Files of MBPP-format problems, JSON or JSONL; or public sets: hub:mbpp/test is downloaded, "
+    test_data: list[str] = option(
+        "data",
+        [],
+        "Files of MBPP-format problems, JSON or JSONL; or public sets: hub:mbpp/test is downloaded, "
         "humaneval=HumanEval.jsonl.gz reads its raw file. Of several, each has a folder in --output_dir.",
     )
 

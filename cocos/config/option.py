@@ -5,9 +5,10 @@ so that a misspelt option is refused at once. Imports the standard library only.
 """
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, field, fields
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -28,25 +29,21 @@ ROLES = {
 }
 
 
-def option(
-    *,
-    help: str,
-    role: str,
-    default: Any = MISSING,
-    default_factory: Callable[[], Any] | Any = MISSING,
-    aliases: tuple[str, ...] = (),
-) -> Any:
+def option(role: str, default: Any, help: str, *, aliases: tuple[str, ...] = ()) -> Any:
     """Return a dataclass field from which TRL's parser makes the flag `--NAME`.
 
     It replaces transformers' HfArg, whose import takes a second.
 
     Args:
         role: What depends on the option, one of `ROLES`.
+        default: Value without the flag; of a list, every object gets a copy.
 
     """
     assert role in ROLES, role
     metadata = {"help": help, "role": role, "aliases": list(aliases)}
-    return field(default=default, default_factory=default_factory, metadata=metadata)
+    if isinstance(default, list):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 def option_names(options_type: type, *roles: str) -> list[str]:
@@ -69,26 +66,28 @@ def require_options(options: object, *names: str) -> None:
             raise ValueError(f"--{name} is missing; see --help")
 
 
-def require_positive(options: object, *names: str) -> None:
-    """Raise ValueError if one of the named options is below 1."""
-    for name in names:
-        if getattr(options, name) < 1:
-            raise ValueError(f"--{name} is {getattr(options, name)}; give 1 or more")
-
-
-def require_not_negative(options: object, *names: str) -> None:
-    """Raise ValueError if one of the named options is below 0; None, not given, is allowed."""
+def require_at_least(options: object, least: float, *names: str) -> None:
+    """Raise ValueError if one of the named options is below a number; None, not given, is allowed."""
     for name in names:
         value = getattr(options, name)
-        if value is not None and not value >= 0:
-            raise ValueError(f"--{name} is {value}; give 0 or more")
+        if value is not None and not value >= least:
+            raise ValueError(f"--{name} is {value}; give {least} or more")
+
+
+def require_above_zero(options: object, *names: str) -> None:
+    """Raise ValueError if one of the named options is no finite number above 0; None is allowed."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and not 0 < value < inf:
+            raise ValueError(f"--{name} is {value}; give a number above 0")
 
 
 def require_share(options: object, *names: str) -> None:
-    """Raise ValueError if one of the named options does not lie in [0, 1]."""
+    """Raise ValueError if one of the named options does not lie in [0, 1]; None is allowed."""
     for name in names:
-        if not 0 <= getattr(options, name) <= 1:
-            raise ValueError(f"--{name} is {getattr(options, name)}; it must lie in [0, 1]")
+        value = getattr(options, name)
+        if value is not None and not 0 <= value <= 1:
+            raise ValueError(f"--{name} is {value}; it must lie in [0, 1]")
 
 
 # Package and path of each file whose dataclasses declare options.

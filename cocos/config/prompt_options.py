@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from cocos.config.option import option, require_not_negative, require_positive
+from cocos.config.option import option, require_at_least
 
 
 @dataclass
@@ -13,57 +13,47 @@ class PromptOptions:
 
     group: ClassVar[str] = "prompts"
 
-    num_turns: int = option(role="length", default=2, help="Turns per problem (T).")
+    num_turns: int = option("length", 2, "Turns per problem (T).")
     protocol: str = option(
-        role="wording",
-        default="cocos",
-        help="`cocos` for Boost and CoCoS models, `cocos-fewshot` for base models, `chat`, `repair` or `fix` "
+        "wording",
+        "cocos",
+        "`cocos` for Boost and CoCoS models, `cocos-fewshot` for base models, `chat`, `repair` or `fix` "
         "for chat models.",
     )
     few_shot_data: str | None = option(
-        role="wording",
-        default=None,
-        help="Solved problems for `cocos-fewshot`; for a chat, problems with buggy_code.",
+        "wording", None, "Solved problems for `cocos-fewshot`; for a chat, problems with buggy_code."
     )
 
-    few_shot_examples: int = option(
-        role="wording", default=3, help="Problems of --few_shot_data to show, never the one asked."
-    )
+    few_shot_examples: int = option("wording", 3, "Problems of --few_shot_data to show, never the one asked.")
 
     prompt_file: str | None = option(
-        role="wording",
-        default=None,
-        help="YAML file with your own messages instead of --protocol; docs/evaluation.md.",
+        "wording", None, "YAML file with your own messages instead of --protocol; docs/evaluation.md."
     )
 
     prompt_tests: int | None = option(
-        role="prompt", default=None, help="Visible tests that the prompt shows, the first N. By default all."
+        "prompt", None, "Visible tests that the prompt shows, the first N. By default all."
     )
 
     prompt_signature: bool = option(
-        role="prompt",
-        default=False,
-        help="Show the reference's first line: name and parameters of its function.",
+        "prompt", False, "Show the reference's first line: name and parameters of its function."
     )
 
     system_prompt: str | None = option(
-        role="wording",
-        default=None,
-        help="File with the system message of a chat; by default an agent's, if any.",
+        "wording", None, "File with the system message of a chat; by default an agent's, if any."
     )
 
     chat_template_kwargs: dict[str, Any] | str | None = option(
-        role="wording",
-        default=None,
-        help="Variables of the chat template and of endpoints' chats, as JSON, such as "
+        "wording",
+        None,
+        "Variables of the chat template and of endpoints' chats, as JSON, such as "
         "'{\"enable_thinking\": false}' against the thoughts of many models.",
     )
 
     def __post_init__(self) -> None:
-        require_positive(self, "num_turns", "few_shot_examples")
+        require_at_least(self, 1, "num_turns", "few_shot_examples")
         if isinstance(self.chat_template_kwargs, str):
             self.chat_template_kwargs = _json_object("chat_template_kwargs", self.chat_template_kwargs)
-        require_not_negative(self, "prompt_tests")
+        require_at_least(self, 0, "prompt_tests")
         if self.prompt_file and (self.protocol != PromptOptions.protocol or self.few_shot_data):
             raise ValueError(
                 "--prompt_file replaces --protocol and --few_shot_data; leave them out, or leave it out"

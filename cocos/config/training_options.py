@@ -6,7 +6,7 @@ Imports neither torch nor TRL, so that --help is fast.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cocos.config.option import SFT_SOURCES, option, require_options, require_positive
+from cocos.config.option import SFT_SOURCES, option, require_above_zero, require_at_least, require_options
 from cocos.config.ranks import is_launched, num_ranks
 
 
@@ -16,50 +16,34 @@ class RunOptions:
 
     group: ClassVar[str] = "run"
 
-    model_name_or_path: str = option(
-        role="model", default="", help="Model to train: a folder, or a name on the hub."
-    )
-    train_data: str = option(role="data", default="", help="File of the training data.")
+    model_name_or_path: str = option("model", "", "Model to train: a folder, or a name on the hub.")
+    train_data: str = option("data", "", "File of the training data.")
     output_dir: str = option(
-        role="run", default="", help="Folder for the model and its checkpoints; new, unless a run is resumed."
+        "run", "", "Folder for the model and its checkpoints; new, unless a run is resumed."
     )
     resume_from_checkpoint: str | None = option(
-        role="run",
-        default=None,
-        help="Checkpoint to continue: a path, or `last` for the newest of --output_dir.",
+        "run", None, "Checkpoint to continue: a path, or `last` for the newest of --output_dir."
     )
     accept_changes: bool = option(
-        role="run", default=False, help="Continue although data, model or options differ from the run's."
+        "run", False, "Continue although data, model or options differ from the run's."
     )
     dry_run: bool = option(
-        role="run",
-        default=False,
-        help="Check the inputs, print prompts, updates, memory and warnings, then exit.",
+        "run", False, "Check the inputs, print prompts, updates, memory and warnings, then exit."
     )
-    report_to: str | list[str] = option(
-        role="run", default_factory=lambda: ["none"], help="Loggers: tensorboard, wandb, both, or none."
-    )
+    report_to: str | list[str] = option("run", ["none"], "Loggers: tensorboard, wandb, both, or none.")
     run_name: str | None = option(
-        role="run", default=None, aliases=("--wandb_run_name",), help="Name of the run in the logger."
+        "run", None, "Name of the run in the logger.", aliases=("--wandb_run_name",)
     )
-    logging_steps: float = option(
-        role="run", default=10, help="Updates between log entries; below 1: a share of all updates."
-    )
+    logging_steps: float = option("run", 10, "Updates between log entries; below 1: a share of all updates.")
     eval_steps: float | None = option(
-        role="run", default=0.1, help="Updates between evaluations; below 1: a share of all updates."
+        "run", 0.1, "Updates between evaluations; below 1: a share of all updates."
     )
-    save_steps: float = option(
-        role="run", default=0.1, help="Updates between checkpoints; below 1: a share of all updates."
-    )
-    save_minutes: float = option(
-        role="run", default=30.0, help="Longest time between checkpoints, in minutes; 0: no limit."
-    )
+    save_steps: float = option("run", 0.1, "Updates between checkpoints; below 1: a share of all updates.")
+    save_minutes: float = option("run", 30.0, "Longest time between checkpoints, in minutes; 0: no limit.")
     save_total_limit: int | None = option(
-        role="run", default=2, help="Number of checkpoints to keep. The best one is always kept."
+        "run", 2, "Number of checkpoints to keep. The best one is always kept."
     )
-    seed: int = option(
-        role="sampling", default=42, help="Seed of the data's order, sampling and initialisation."
-    )
+    seed: int = option("sampling", 42, "Seed of the data's order, sampling and initialisation.")
 
 
 @dataclass
@@ -68,30 +52,20 @@ class UpdateOptions:
 
     group: ClassVar[str] = "updates"
 
-    global_batch_size: int | None = option(
-        role="update", default=128, help="Batch per update over all devices."
-    )
-    per_device_train_batch_size: int = option(
-        role="update", default=4, help="Batch per device in one backward pass."
-    )
-    max_steps: int = option(role="update", default=1500, help="Number of updates.")
-    num_train_epochs: float = option(
-        role="update", default=0.0, help="Passes over the data; above 0 they replace --max_steps."
-    )
-    learning_rate: float = option(role="update", default=1e-5, help="Peak learning rate of AdamW.")
-    lr_scheduler_type: str = option(role="update", default="cosine", help="Learning-rate schedule.")
+    global_batch_size: int | None = option("update", 128, "Batch per update over all devices.")
+    per_device_train_batch_size: int = option("update", 4, "Batch per device in one backward pass.")
+    max_steps: int = option("update", 1500, "Number of updates.")
+    num_train_epochs: float = option("update", 0.0, "Passes over the data; above 0 they replace --max_steps.")
+    learning_rate: float = option("update", 1e-5, "Peak learning rate of AdamW.")
+    lr_scheduler_type: str = option("update", "cosine", "Learning-rate schedule.")
     bf16: bool | None = option(
-        role="update",
-        default=None,
-        help="bfloat16 autocast; by default if the GPU supports it and not --fp16.",
+        "update", None, "bfloat16 autocast; by default if the GPU supports it and not --fp16."
     )
     deepspeed: str | None = option(
-        role="run", default=None, help="DeepSpeed configuration, such as configs/deepspeed/zero2.json."
+        "run", None, "DeepSpeed configuration, such as configs/deepspeed/zero2.json."
     )
     use_peft: bool = option(
-        role="update",
-        default=False,
-        help="Train a LoRA adapter; see --lora_r and the other lora options in --help_all.",
+        "update", False, "Train a LoRA adapter; see --lora_r and the other lora options in --help_all."
     )
 
 
@@ -109,17 +83,13 @@ class TrainingOptions(RunOptions, UpdateOptions):
             raise ValueError("--deepspeed needs its launcher; start with: deepspeed --num_gpus N SCRIPT ...")
         if self.num_train_epochs < 0 or (self.num_train_epochs == 0 and self.max_steps < 1):
             raise ValueError(f"--max_steps is {self.max_steps}; give 1 or more, or --num_train_epochs")
-        if not self.learning_rate > 0:
-            raise ValueError(f"--learning_rate is {self.learning_rate}; give a number above 0")
+        require_above_zero(self, "learning_rate")
         self._check_batches()
 
     def _check_batches(self) -> None:
-        require_positive(self, "per_device_train_batch_size")
-        if self.global_batch_size is None:
-            return
-        require_positive(self, "global_batch_size")
+        require_at_least(self, 1, "per_device_train_batch_size", "global_batch_size")
         per_step = self.per_device_train_batch_size * num_ranks()
-        if self.global_batch_size % per_step:
+        if self.global_batch_size is not None and self.global_batch_size % per_step:
             raise ValueError(
                 f"--global_batch_size {self.global_batch_size} is not divisible by {per_step} "
                 f"(--per_device_train_batch_size {self.per_device_train_batch_size} x {num_ranks()} "
@@ -135,29 +105,27 @@ class BoostOptions(TrainingOptions):
     library_sources: ClassVar = SFT_SOURCES
 
     train_data: str = option(
-        role="data",
-        default="",
-        help="File of Boost rows to train on: JSON list or JSONL with prompt and completion.",
+        "data", "", "File of Boost rows to train on: JSON list or JSONL with prompt and completion."
     )
     eval_data: str | None = option(
-        role="data",
-        default=None,
-        help="File of Boost rows to evaluate on. The checkpoint with the lowest evaluation loss is saved; "
+        "data",
+        None,
+        "File of Boost rows to evaluate on. The checkpoint with the lowest evaluation loss is saved; "
         "without this file, the final weights.",
     )
     max_length: int | None = option(
-        role="length",
-        default=None,
-        help="Longest row in tokens. A longer row is an error and is not truncated. No limit by default.",
+        "length",
+        None,
+        "Longest row in tokens. A longer row is an error and is not truncated. No limit by default.",
     )
     global_batch_size: int | None = option(
-        role="update", default=256, help="Rows per update over all devices; sets gradient_accumulation_steps."
+        "update", 256, "Rows per update over all devices; sets gradient_accumulation_steps."
     )
     per_device_train_batch_size: int = option(
-        role="update", default=1, help="Rows per device in one forward and backward pass."
+        "update", 1, "Rows per device in one forward and backward pass."
     )
-    learning_rate: float = option(role="update", default=2e-5, help="Peak learning rate of AdamW.")
-    max_steps: int = option(role="update", default=1000, help="Number of updates.")
+    learning_rate: float = option("update", 2e-5, "Peak learning rate of AdamW.")
+    max_steps: int = option("update", 1000, "Number of updates.")
     save_total_limit: int | None = option(
-        role="run", default=1, help="Number of checkpoints to keep. The best one is always kept."
+        "run", 1, "Number of checkpoints to keep. The best one is always kept."
     )

@@ -69,12 +69,12 @@ class CoCoSConfig(CoCoSOptions, ModelConfig, RLOOConfig):
     """Options of train.py with those of TRL's RLOOConfig and ModelConfig."""
 
     disable_dropout: bool = option(
-        role="update",
-        default=True,
-        help="Turn off dropout, also LoRA's. It would add noise to the ratio of new to old probabilities.",
+        "update",
+        True,
+        "Turn off dropout, also LoRA's. It would add noise to the ratio of new to old probabilities.",
     )
     num_generations_eval: int | None = option(
-        role="run", default=1, help="Greedy trajectories per --dev_data problem; leave it at 1."
+        "run", 1, "Greedy trajectories per --dev_data problem; leave it at 1."
     )
 
     def __post_init__(self) -> None:

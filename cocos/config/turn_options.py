@@ -7,82 +7,80 @@ feedback and early stop use all visible tests, and hidden tests are scored only.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cocos.config.option import option, require_not_negative, require_positive
+from cocos.config.option import option, require_at_least
 from cocos.literals import Agent, Carry, Feedback, OnRepeat, PlaceboKind
 
 
-def check_carry(carry: Carry, feedback: Feedback) -> None:
-    """Raise ValueError if feedback speaks of what later prompts do not have."""
-    if carry == "nothing" and feedback != "none":
-        raise ValueError(f"--carry nothing has no place for --feedback {feedback}; choose counterexamples")
-    if carry == "counterexamples" and feedback == "verdict":
-        raise ValueError(
-            "--feedback verdict speaks of a program that --carry counterexamples does not show; choose "
-            "error, or none for the failed tests alone"
-        )
-
-
 @dataclass
-class TurnOptions:
-    """Options of what happens between the turns."""
+class CarryOptions:
+    """Options of what a later prompt has of earlier turns, and of when there is one."""
 
     group: ClassVar[str] = "between the turns"
 
     carry: Carry = option(
-        role="rule",
-        default="transcript",
-        help="What the next prompt has of earlier turns: the `transcript`, the tests that programs failed "
+        "rule",
+        "transcript",
+        "What the next prompt has of earlier turns: the `transcript`, the tests that programs failed "
         "(`counterexamples`), or `nothing`.",
     )
     feedback: Feedback = option(
-        role="rule",
-        default="none",
-        help="Feedback on the last program in the next prompt. `verdict`: how many visible tests pass. "
+        "rule",
+        "none",
+        "Feedback on the last program in the next prompt. `verdict`: how many visible tests pass. "
         "`error`: also the first that fail (oracle).",
     )
-    feedback_failures: int = option(
-        role="rule", default=1, help="Failing tests that --feedback error quotes, 1 to 3."
-    )
     early_stop: bool = option(
-        role="rule",
-        default=False,
-        help="End a trajectory when its program passes the visible tests (an oracle).",
-    )
-    on_repeat: OnRepeat = option(
-        role="rule",
-        default="keep",
-        help="If a program equals the previous one: `keep` it, `resample` the turn once (not in training), "
-        "or `tell` so in the next prompt.",
-    )
-    placebo: PlaceboKind = option(
-        role="rule",
-        default="none",
-        help="Control of counterexamples: a `notice`, an `other` problem's tests, or `wrong` values.",
-    )
-    visible_tests: int | None = option(
-        role="prompt",
-        default=None,
-        help="Hide all but the first N tests; hidden ones are scored, never shown.",
-    )
-    answers: list[str] = option(
-        role="given",
-        default_factory=list,
-        help="Given first turns: `references`, `buggy` (a turn each), or a file.",
+        "rule", False, "End a trajectory when its program passes the visible tests (an oracle)."
     )
 
     def __post_init__(self) -> None:
+        if self.carry == "nothing" and self.feedback != "none":
+            raise ValueError(
+                f"--carry nothing has no place for --feedback {self.feedback}; choose counterexamples"
+            )
+        if self.carry == "counterexamples" and self.feedback == "verdict":
+            raise ValueError(
+                "--feedback verdict speaks of a program that --carry counterexamples does not show; choose "
+                "error, or none for the failed tests alone"
+            )
+
+
+@dataclass
+class TurnOptions(CarryOptions):
+    """Options of what happens between the turns."""
+
+    feedback_failures: int = option("rule", 1, "Failing tests that --feedback error quotes, 1 to 3.")
+    on_repeat: OnRepeat = option(
+        "rule",
+        "keep",
+        "If a program equals the previous one: `keep` it, `resample` the turn once (not in training), "
+        "or `tell` so in the next prompt.",
+    )
+    placebo: PlaceboKind = option(
+        "rule",
+        "none",
+        "Control of counterexamples: a `notice`, an `other` problem's tests, or `wrong` values.",
+    )
+    visible_tests: int | None = option(
+        "prompt", None, "Hide all but the first N tests; hidden ones are scored, never shown."
+    )
+    answers: list[str] = option(
+        "given", [], "Given first turns: `references`, `buggy` (a turn each), or a file."
+    )
+
+    def __post_init__(self) -> None:
+        CarryOptions.__post_init__(self)
         if not 1 <= self.feedback_failures <= 3:
             raise ValueError(f"--feedback_failures is {self.feedback_failures}; give 1, 2 or 3")
         if self.feedback_failures > 1 and not self.tells_errors:
             raise ValueError("--feedback_failures needs --feedback error")
-        check_carry(self.carry, self.feedback)
         if self.carry != "transcript" and self.on_repeat == "tell":
             raise ValueError(f"--on_repeat tell speaks of programs that --carry {self.carry} does not show")
         if self.carry == "counterexamples" and self.visible_tests == 0:
             raise ValueError("--carry counterexamples needs visible tests, but --visible_tests is 0")
         if self.placebo != "none" and self.carry != "counterexamples":
             raise ValueError(f"--placebo {self.placebo} needs --carry counterexamples")
-        require_not_negative(self, "visible_tests")
+        require_at_least(self, 0, "visible_tests")
         if self.visible_tests == 0 and (self.feedback != "none" or self.early_stop):
             raise ValueError(
                 "--feedback and --early_stop need visible tests, but --visible_tests is 0; give 1 or more, "
@@ -108,16 +106,12 @@ AGENT_TEMPERATURES: dict[Agent, list[float]] = {
 class AgentOptions(TurnOptions):
     """Options of what happens between the turns, and of repair agents, which decide it themselves."""
 
-    agent: Agent = option(
-        role="prompt", default="none", help="Repair agent that plays instead (docs/agents.md); an oracle."
-    )
-    max_repeats: int = option(
-        role="rule", default=3, help="Repeated programs, failures or calls that end an agent."
-    )
+    agent: Agent = option("prompt", "none", "Repair agent that plays instead (docs/agents.md); an oracle.")
+    max_repeats: int = option("rule", 3, "Repeated programs, failures or calls that end an agent.")
 
     def __post_init__(self) -> None:
         TurnOptions.__post_init__(self)
-        require_positive(self, "max_repeats")
+        require_at_least(self, 1, "max_repeats")
         if self.agent == "none":
             return
         if self.feedback != "none" or self.early_stop or self.on_repeat != "keep":

@@ -21,13 +21,11 @@ class CheckOptions(ExecutorOptions):
 
     group: ClassVar[str] = "checks"
 
-    checks: tuple[Check, ...] = option(
-        role="data", default=CHECKS, help="checks to run; without a value: none"
-    )
+    checks: tuple[Check, ...] = option("data", CHECKS, "checks to run; without a value: none")
     against: list[str] = option(
-        role="data",
-        default_factory=list,
-        help="benchmarks to compare with: public sets such as mbpp, their raw files such as "
+        "data",
+        [],
+        "benchmarks to compare with: public sets such as mbpp, their raw files such as "
         "humaneval=HumanEval.jsonl.gz, or MBPP-format files",
     )
 
@@ -43,44 +41,38 @@ class PreparationOptions(CheckOptions):
     group: ClassVar[str] = "what is written"
 
     splits: tuple[float, float, float] = option(
-        role="data",
-        default=(0.8, 0.1, 0.1),
-        help="shares of train, validation and test, for a set without splits",
+        "data", (0.8, 0.1, 0.1), "shares of train, validation and test, for a set without splits"
     )
-    seed: int = option(
-        role="sampling", default=0, help="seed of the splits and of the choice of hidden tests (default: 0)"
-    )
+    seed: int = option("sampling", 0, "seed of the splits and of the choice of hidden tests (default: 0)")
     hide_tests: float = option(
-        role="data",
-        default=0,
-        help="tests per problem to score but never show to the model: a number, or a share if below 1; at "
+        "data",
+        0,
+        "tests per problem to score but never show to the model: a number, or a share if below 1; at "
         "least one test stays visible (default: 0)",
     )
     profile: str = option(
-        role="data",
-        default="",
-        help="solve rates of a model, which become the field solve_rate: the profile.csv that "
+        "data",
+        "",
+        "solve rates of a model, which become the field solve_rate: the profile.csv that "
         "scripts/select_problems.py writes",
     )
     solved: tuple[float, float] | None = option(
-        role="data",
-        default=None,
-        help="keep the problems whose solve_rate, of --profile or of the rows, lies between these two",
+        "data",
+        None,
+        "keep the problems whose solve_rate, of --profile or of the rows, lies between these two",
     )
     max_lines: int = option(
-        role="data",
-        default=0,
-        help="keep the problems whose reference has at most this many lines (default: 0, all)",
+        "data", 0, "keep the problems whose reference has at most this many lines (default: 0, all)"
     )
     dates: tuple[str, str] | None = option(
-        role="data",
-        default=None,
-        help="keep the problems of livecodebench that were published from the first day to the second",
+        "data",
+        None,
+        "keep the problems of livecodebench that were published from the first day to the second",
     )
     drop: list[str] = option(
-        role="data",
-        default_factory=list,
-        help=f"drop rows with these findings: {', '.join(DROPPABLE)} (default for repository: malformed, "
+        "data",
+        [],
+        f"drop rows with these findings: {', '.join(DROPPABLE)} (default for repository: malformed, "
         "failing, flaky, untested, constant; otherwise none)",
     )
 

@@ -17,30 +17,30 @@ class PageOptions(ExecutorOptions):
     group: ClassVar[str] = "page"
 
     roots: list[str] = option(
-        role="run",
-        default_factory=lambda: ["outputs", "models", "data/toy"],
-        help="Folders with models and runs. The page reads nothing outside of them.",
+        "run",
+        ["outputs", "models", "data/toy"],
+        "Folders with models and runs. The page reads nothing outside of them.",
     )
     examples: list[str] = option(
-        role="run",
-        default_factory=lambda: ["data/toy/test.jsonl", "hub:mbpp/test", "hub:humanevalfix"],
-        help="Problems to choose an example from: files, or public sets.",
+        "run",
+        ["data/toy/test.jsonl", "hub:mbpp/test", "hub:humanevalfix"],
+        "Problems to choose an example from: files, or public sets.",
     )
     base_url: str | None = option(
-        role="sampling",
-        default=None,
-        help="OpenAI-compatible endpoint to try beside the models in --roots, up to and including /v1. It "
+        "sampling",
+        None,
+        "OpenAI-compatible endpoint to try beside the models in --roots, up to and including /v1. It "
         "gets the key in OPENAI_API_KEY.",
     )
     address: str = option(
-        role="run",
-        default="127.0.0.1",
-        help="Address to listen on; 0.0.0.0: every address. Visitors from other machines have to type the "
+        "run",
+        "127.0.0.1",
+        "Address to listen on; 0.0.0.0: every address. Visitors from other machines have to type the "
         "token that is printed.",
     )
-    port: int = option(role="run", default=8501, help="Port to listen on.")
+    port: int = option("run", 8501, "Port to listen on.")
     min_isolation: Literal["docker", "namespaces", "seccomp"] = option(
-        role="executor", default="seccomp", help="Weakest isolation level to accept."
+        "executor", "seccomp", "Weakest isolation level to accept."
     )
 
     def __post_init__(self) -> None:

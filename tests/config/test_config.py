@@ -215,7 +215,7 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
     ("config_type", "argv", "words"),
     [
         (CoCoSConfig, ["--gama", "0.3"], ["unknown option: --gama", "did you mean --gamma?"]),
-        (CoCoSConfig, ["--gama=0.3"], ["unknown option: --gama=0.3", "did you mean --gamma?"]),
+        (CoCoSConfig, ["--gama=0.3"], ["unknown option: --gama;", "did you mean --gamma?"]),
         (EvalConfig, ["--num_turn", "3"], ["unknown option: --num_turn", "did you mean --num_turns?"]),
         (EvalConfig, ["--xyzzy", "3"], ["unknown option: --xyzzy", "see --help"]),
         (CoCoSConfig, ["--gamma", "half"], ["--gamma", "invalid float value: 'half'", "see --help"]),
@@ -288,11 +288,11 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
             ["--base_url http://a:99999/v1"],
         ),
         (EvalConfig, ["--temperature", "nan"], ["--temperature is [nan]; give finite numbers"]),
-        (EvalConfig, ["--program_timeout_s", "inf"], ["--program_timeout_s is inf; give seconds above 0"]),
+        (EvalConfig, ["--program_timeout_s", "inf"], ["--program_timeout_s is inf; give a number above 0"]),
         (CoCoSConfig, ["--beta", "-1"], ["--beta is -1.0; give 0 or more"]),
         (CoCoSConfig, ["--learning_rate", "0"], ["--learning_rate is 0.0; give a number above 0"]),
         (CoCoSConfig, ["--max_infra_share", "2"], ["--max_infra_share is 2.0; it must lie in [0, 1]"]),
-        (EvalConfig, ["--program_timeout_s", "0"], ["--program_timeout_s is 0.0; give seconds above 0"]),
+        (EvalConfig, ["--program_timeout_s", "0"], ["--program_timeout_s is 0.0; give a number above 0"]),
         (EvalConfig, ["--program_timeout_factor", "0"], ["--program_timeout_factor is 0.0; give a number"]),
         (EvalConfig, ["--program_memory_mb", "8"], ["--program_memory_mb is 8; give 64 or more"]),
         (EvalConfig, ["--executor_workers", "0"], ["--executor_workers is 0; give 1 or more"]),
@@ -300,7 +300,7 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (
             CoCoSConfig,
             ["--local_rollout_forward_batch_size", "x"],
-            ["argument --local_rollout_forward_batch_size: invalid int value"],
+            ["--local_rollout_forward_batch_size: invalid int value"],
         ),
         (CoCoSConfig, ["--sync_ref_model", "true"], ["resumed run would differ", "leave it out"]),
         (

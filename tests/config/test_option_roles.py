@@ -39,5 +39,5 @@ def test_an_option_has_one_role_in_all_commands():
 
 def test_an_option_with_an_unknown_role_is_refused():
     with pytest.raises(AssertionError, match="mood"):
-        option(role="mood", help="", default=1)
+        option("mood", 1, "")
     assert option_names(EvalConfig, "model") == ["model_name_or_path"]
