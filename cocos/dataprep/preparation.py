@@ -95,6 +95,8 @@ def prepare(
         ExecutorError: The executor failed.
 
     """
+    if "overlap" in options.checks:
+        import numpy  # noqa: F401 - if it is missing, before the work
     report = PreparationReport(folder)
     benchmarks = list(read_benchmarks(options.against))  # first: a mistake there is found before the work
     _convert(rows, source, options, report, open_executor)
