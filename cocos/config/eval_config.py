@@ -191,13 +191,13 @@ class EvalConfig(
 class EvalSuiteConfig(EvalConfig):
     """Options of test.py, which evaluates one model or several on one set of problems or on several."""
 
-    model_name_or_path: list[str] = option(
+    model_name_or_path: list[str] = option(  # type: ignore[assignment]
         "model",
         [],
         "Models to evaluate: folders, names on the hub or of the endpoint, or short names in "
         "configs/models.yaml. Of several, each has a folder in --output_dir.",
     )
-    test_data: list[str] = option(
+    test_data: list[str] = option(  # type: ignore[assignment]
         "data",
         [],
         "Files of MBPP-format problems, JSON or JSONL; or public sets: hub:mbpp/test is downloaded, "
