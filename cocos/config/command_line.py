@@ -55,11 +55,9 @@ class PlainParser(argparse.ArgumentParser):
                 continue
             close = difflib.get_close_matches(name, known, n=1)
             # Arguments without a name are not among the options, but in the usage.
-            hint = f"did you mean {close[0]}?" if close else self._usage_hint()
-            raise ValueError(f"unknown {place}: {name}; {hint}")
-
-    def _usage_hint(self) -> str:
-        return self.format_usage().strip() if self.usage else SEE_HELP
+            has_others = self.usage and any(not action.option_strings for action in self._actions)
+            hint = self.format_usage().strip() if has_others else SEE_HELP
+            raise ValueError(f"unknown {place}: {name}; {f'did you mean {close[0]}?' if close else hint}")
 
     def error(self, message: str) -> NoReturn:
         """Raise ValueError that starts with the option's name; argparse would print the usage and exit."""
@@ -163,7 +161,9 @@ class OptionParser(PlainParser, Generic[Options]):
         self._config_type = config_type
         self._typed: set[str] = set()  # flags on the command line and keys in the config file, as flags
         super().__init__(
-            {f"--{prefix}{name}" for name in other_names for prefix in ("", "no_")}, description=description
+            {f"--{prefix}{name}" for name in other_names for prefix in ("", "no_")},
+            usage="%(prog)s [--config FILE.yaml] [--option value ...]",
+            description=description,
         )
         self._own_names = add_options(self, config_type)
         self.add_argument(
@@ -213,7 +213,8 @@ class OptionParser(PlainParser, Generic[Options]):
         self._typed |= {f"--{key}" for key in options}
         self.reject_unknown((f"--{key}" for key in options), "key in the config file")
         for key, value in options.items():
-            self._set_default(actions[key], key, value)
+            if key in actions:
+                self._set_default(actions[key], key, value)
 
     def _set_default(self, action: argparse.Action, key: str, value: Any) -> None:
         if value is None and not getattr(action, "allows_none", False):
