@@ -61,6 +61,8 @@ def test_every_command_has_a_help_that_needs_no_large_package(name):
     else:
         assert done.returncode == 0 and done.stdout.startswith("usage: "), done.stderr
         assert "Traceback" not in done.stderr
+        usage, _, _ = done.stdout.partition("\n\n")
+        assert usage.count("\n") <= 2
 
 
 @pytest.mark.parametrize(
