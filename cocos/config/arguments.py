@@ -31,6 +31,7 @@ def add_options(parser: argparse.ArgumentParser, options_type: type) -> set[str]
         name: getattr(cls, "group", "run")
         for cls in own_classes
         for name in vars(cls).get("__annotations__", {})
+        if name != "group"
     }
     titles = ["run", *sections.values(), LIBRARY_GROUP]
     groups = {title: parser.add_argument_group(title) for title in dict.fromkeys(titles)}
