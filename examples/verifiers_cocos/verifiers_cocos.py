@@ -14,7 +14,7 @@ import verifiers.v1 as vf
 from openai import AsyncOpenAI
 from verifiers.v1.dialects.chat import message_to_wire
 
-from cocos.config.turn_options import check_carry
+from cocos.config.turn_options import CarryOptions
 from cocos.dataprep.public_sets import load_problem_set
 from cocos.executor import Executor, Limits
 from cocos.generation.interface import TextTranscripts
@@ -116,7 +116,7 @@ class TurnsEnv(vf.Env[TurnsConfig]):
 
     async def start(self) -> None:
         config = self.config
-        check_carry(config.carry, config.feedback)
+        CarryOptions(config.carry, config.feedback)  # refuses what does not go together
         limits = Limits.with_timeout(config.program_timeout_s)
         self.executor = Executor(limits=limits, min_isolation=config.min_isolation)
 

@@ -1,5 +1,7 @@
 """The files of examples/, run as docs/python.md says."""
 
+import ast
+import importlib
 import json
 import re
 import sys
@@ -19,6 +21,15 @@ def test_the_page_lists_every_example():
     assert set(re.findall(r"^\| \[(\w+\.py)\]", page, re.MULTILINE)) == {
         p.name for p in EXAMPLES.glob("*.py")
     }
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.py")), ids=lambda path: path.name)
+def test_what_an_example_imports_from_the_project_exists(path):
+    # Some need a package of an environment of their own, where they run at night only.
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cocos"):
+            module = importlib.import_module(node.module)
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
 
 
 @pytest.mark.processes
