@@ -1,6 +1,6 @@
 """Model card (README.md) of a saved model: what it is, data, measurements, and how to prompt it.
 
-Everything comes from run.json and from the trainer's log, so the card repeats no number by hand.
+The words are in templates/model_card.md.jinja; every number comes from run.json and the trainer's log.
 """
 
 import json

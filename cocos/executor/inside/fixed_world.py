@@ -1,8 +1,9 @@
-"""The same clock, time zone and random bytes in every execution of a program.
+"""The same clock and random bytes in every execution of a program.
 
 The clock starts at 2025-01-01 00:00:00 UTC when a program first reads it, and then advances like the
 monotonic clock. So a program that reads it once, as in `random.seed(time.time())`, always gets the same
 instant. `os.urandom` and everything that draws from it return one fixed stream of bytes.
+The time zone is set by `sandboxes/interpreter.py`.
 
 Not replaced: time.monotonic, time.perf_counter, the clocks of processor time, the times of files, uuid.uuid1,
 and C libraries that ask the kernel themselves, as numpy.datetime64("now") does. A program that wants the real
