@@ -164,16 +164,20 @@ def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     usable = _some_scored(trajectories)
     outcomes_P = list(zip(_right(usable), _passes_visible(usable), strict=True))
     most = min(len(right_K_T) for right_K_T, _ in outcomes_P)
+    has_choice = most > 1 and _has_choice(usable)
+    counts_T_P = [
+        [
+            (len(right_K_T), sum(row[t] for row in visible_K_T), sum(row[t] for row in right_K_T))
+            for right_K_T, visible_K_T in outcomes_P
+        ]
+        for t in range(len(usable[0].turns))
+    ]
     shares: dict[str, float] = {}
     for k in sorted({*(2**i for i in range(most.bit_length())), most}):
-        for t in range(len(usable[0].turns)):
-            counts_P = [
-                (len(right_K_T), sum(row[t] for row in visible_K_T), sum(row[t] for row in right_K_T))
-                for right_K_T, visible_K_T in outcomes_P
-            ]
-            shares[f"pass@{k}_t{t + 1}"] = fmean(pass_at_k(n, c, k) for n, _, c in counts_P)
-            if most > 1 and _has_choice(usable):
-                shares[f"best@{k}_t{t + 1}"] = fmean(best_at_k(n, v, c, k) for n, v, c in counts_P)
+        for t, counts_P in enumerate(counts_T_P, start=1):
+            shares[f"pass@{k}_t{t}"] = fmean(pass_at_k(n, c, k) for n, _, c in counts_P)
+            if has_choice:
+                shares[f"best@{k}_t{t}"] = fmean(best_at_k(n, v, c, k) for n, v, c in counts_P)
     return shares
 
 
