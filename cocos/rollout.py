@@ -179,7 +179,7 @@ class Play:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the next prompt begins with the task, and has no program of an earlier turn."""
+        """Return whether the next prompt begins with the task, and has no program of an earlier turn."""
         return not self.turns or self.context.rules.carry != "transcript"
 
     def request(self, feedback: str = "") -> str:

@@ -19,7 +19,7 @@ Key = tuple[str, int]  # task_id, sample
 
 @dataclass(frozen=True)
 class Step:
-    """How an agent made a turn."""
+    """An agent's way to a turn."""
 
     node: str  # node of the agent's graph that made it
     temperature: float  # sampling temperature of its completion

@@ -10,7 +10,6 @@ run is missing, their results go to evaluations.csv in docs/results/study, from 
 made.
 """
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -25,6 +24,9 @@ from typing import Any
 import yaml
 from result_rows import Evaluation, load_csv, read_evaluation, save_csv
 from results import DOCS, accuracy, write_pages
+
+from cocos.commands.runner import run_command
+from cocos.config.command_line import PlainParser
 
 ROOT = Path(__file__).resolve().parent.parent
 STUDY = DOCS / "results/study"
@@ -240,8 +242,7 @@ def line_styles(arms: Sequence[str]) -> dict[str, dict[str, str]]:
 
 def main() -> None:
     """Run what is missing, then write tables and the figure."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser = PlainParser(description=__doc__)
     parser.add_argument(
         "--config", type=Path, default=ROOT / "configs/toy/study.yaml", help="YAML file with arms and seeds"
     )
@@ -259,6 +260,8 @@ def main() -> None:
     options = parser.parse_args()
     if not options.figures:
         study = load_study(options.config)
+        if unknown := set(options.labs or ()) - study.keys():
+            raise ValueError(f"--labs {' '.join(sorted(unknown))}: {options.config} has {', '.join(study)}")
         runs = [run for run in all_runs(study, options.output_dir) if run.lab in (options.labs or study)]
         for run in runs:
             if run.seed in (options.seeds or [run.seed]):
@@ -273,4 +276,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

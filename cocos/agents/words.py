@@ -1,4 +1,4 @@
-"""What the agents say: system messages, tools and requests. Needs no package of the agents."""
+"""Words of the agents: system messages, tools and requests. Needs no package of the agents."""
 
 from dataclasses import replace
 from typing import Any

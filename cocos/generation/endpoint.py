@@ -290,7 +290,7 @@ class EndpointGenerator(TextTranscripts):
 
 
 class Answer(NamedTuple):
-    """What an endpoint has answered."""
+    """An answer of an endpoint."""
 
     text: str  # with calls of tools
     thought: str  # "" if the endpoint tells none

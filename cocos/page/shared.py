@@ -1,4 +1,4 @@
-"""What the views share: options and executor of the server, folders, and how text is shown."""
+"""Shared parts of the views: options and executor of the server, folders, and how text is shown."""
 
 import json
 import os

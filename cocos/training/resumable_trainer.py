@@ -40,7 +40,7 @@ from cocos.training.start import start_wandb_run
 
 
 class BatchRecord(NamedTuple):
-    """What log and console keep of a batch of all ranks."""
+    """Texts that log and console keep of a batch of all ranks."""
 
     examples: Sequence[str] = ()  # some trajectories as text, for the log
     shown: Sequence[str] = ()  # trajectories as text, for the console

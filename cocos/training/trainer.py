@@ -76,7 +76,7 @@ class ScoredRows(NamedTuple):
 
 
 class MicroBatch(NamedTuple):
-    """What the pass of the loss reads of its rows, and the inputs of TRL's loss, which it completes."""
+    """Tensors that the pass of the loss reads of its rows, and those of TRL's loss, which it completes."""
 
     inputs: dict[str, torch.Tensor]
     mask: torch.Tensor  # of completion tokens. Shape (R, C).

@@ -1,4 +1,4 @@
-"""What stands in the driver for an object of the program.
+"""Stand-ins in the driver for objects of the program.
 
 Whatever a test does with one is asked of the program's process, by the driver (`driver.py`). Classes of
 exceptions have a stand-in with the same bases, because `except` needs a class.
@@ -57,7 +57,7 @@ driver: Any = None  # the driver's end of the conversation, which all objects as
 
 @dataclass(slots=True, eq=False)
 class Facts:
-    """What the driver knows about an object of the program.
+    """Knowledge of the driver about an object of the program.
 
     Attributes:
         name: Name of its class.

@@ -1,4 +1,4 @@
-"""What a test does with objects and names of the program, and what of that marks the test.
+"""Operations of a test on objects and names of the program, and what of that marks the test.
 
 Each operation is a request to the program. A test is marked where the answer decides it, because an object
 could answer as the test expects, whatever it is.
