@@ -296,10 +296,14 @@ RIGHT = {
     "members of an enumeration": Case("from enum import Enum\nclass Color(Enum): RED, BLUE = 1, 2\ndef f(x): return Color(x)", "assert f(1) == Color.RED and f(1) is Color.RED != f(2)"),
     "one node by two names": Case("class L:\n    def __init__(s): s.head = s.tail = type('N', (), {})()", "l = L()\nassert l.head is l.tail and l.head == l.tail"),
     "a generator is an iterator": Case("def f(): yield 1", "from collections.abc import Iterator\ng = f()\nassert isinstance(g, Iterator) and iter(g) is g"),
+    "an iterator of the test": Case("def f(xs): return list(xs)\ndef g(n): return [n]", "assert f(iter(g(1))) == [1]"),
+    "a callback of the test": Case("class Bell:\n    def __init__(s): s.calls = []\n    def on(s, call): s.calls.append(call)\n    def ring(s): return [call() for call in s.calls]", "b = Bell()\nb.on(iter([1]).__next__)\nassert b.ring() == [1]"),
     "a method of a named exception": Case("class E(Exception):\n    def code(s): return 5\ndef f(x): raise E", "try: f(1)\nexcept E as e: assert e.code() == 5"),
 }  # fmt: skip
 WRONG = {
     "a mark of the test beside the program's": Case("def apply(g, x): return 0\ndef abs(x): return 0", "assert abs(apply(lambda v: v * 3.5, 2) - 7.0) < 1e-6"),
+    "a view of what it chose to return": Case("from collections import UserDict\ndef to_d(d): return UserDict(d)\ndef frm(items): return dict(a=1)", "assert frm(to_d({'a': 1}).items()) == {'a': 1}"),
+    "an object of a class that it chose to return": Case("def f(x): return object\ndef g(x): return 5", "assert g(f(3)()) == 5"),
     "classes that the program denies": Case("import sys\nend = sys.modules['program'].ProgramEnd if 'program' in sys.modules else None\nold = end._perform\nend._perform = lambda s, o, v, k: [] if o == 'classes' else old(s, o, v, k)\ndef inv(t): return t", "assert inv(Node(1, Node(2, None))).b.a == 2", "class Node:\n    def __init__(self, a, b): self.a, self.b = a, b"),
 }  # fmt: skip
 

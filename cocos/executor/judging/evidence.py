@@ -31,12 +31,13 @@ class Reading(NamedTuple):
 
     Attributes:
         result: The result, with an ERROR verdict for each undecided test.
-        undecided: Reason by the number of the test. Only the candidate's process can run such a test.
+        undecided: By the number of a test that only the candidate's process can run: the reason, and whether
+            the program has caused it.
 
     """
 
     result: ExecutionResult
-    undecided: dict[int, str]
+    undecided: dict[int, tuple[str, bool]]
 
 
 def read_result(
@@ -60,11 +61,11 @@ def read_result(
         failed = ((cause,) * len(plans), None, isolation, spent[0], cause.error_type, cause.message)
         return Reading(ExecutionResult(*failed, spent[1]), {})
     verdicts: list[Verdict] = []
-    undecided: dict[int, str] = {}
+    undecided: dict[int, tuple[str, bool]] = {}
     bound: frozenset[str] = frozenset()  # by marked tests
     for plan, (duration_s, outcome, reason, is_programs) in zip(plans, rows, strict=False):
         if outcome[0] == "undecided":
-            undecided[len(verdicts)] = shown(outcome[1])
+            undecided[len(verdicts)] = shown(outcome[1]), is_programs
         if plan.kind == "in child":
             reason, is_programs = plan.reason, plan.is_programs_choice or is_programs
         elif setups.leaked:
