@@ -1,7 +1,8 @@
 """All text that the model sees in the turn loop: prompts and feedback. `cocos.agents.words` has the agents'.
 
 The wording is an interface: the released CoCoS checkpoints were trained on exactly these characters, and
-golden tests compare them. Does not know tokens or how programs are run.
+golden tests compare them. The constants have the sentences; a `PromptProtocol` puts them together.
+Does not know tokens or how programs are run.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

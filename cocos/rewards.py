@@ -2,7 +2,8 @@
 (arXiv 2402.14740) as pure functions of numbers.
 
 Read from top to bottom: verdicts -> r_t (`turn_reward`) -> returns of the trained turns (`turn_returns`) ->
-advantages (`leave_one_out`) -> the weight of every row in the loss (`row_advantages`).
+advantages over the siblings' baseline (`leave_one_out`) -> the weight of every row in the loss
+(`row_advantages`).
 
 Notation: T turns, K trained turns, P prompts, G trajectories per prompt, B = P * G trajectories. The G
 trajectories of a prompt are a *group*, and *siblings* of each other. r_t is the reward of turn t, r_0 = 0.

@@ -1,7 +1,8 @@
 """Placebos of what a prompt without a transcript says of failed tests (`--placebo`).
 
 A gain over asking again that a placebo has, too, does not come from reading. Stopping, scores and rewards
-always come from the true tests.
+always come from the true tests. The words around the tests are those of turn 1's message; only NOTICE is
+said here.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Options of a preparation, and of the checks alone."""
+"""Options of a preparation (the shares of the splits among them), and of the checks alone."""
 
 import re
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
 """Check of this machine: which isolation levels work, and whether each keeps its promises.
 
-Knows how a promise is tried out. `promises.py` lists the promises.
+Knows how a promise is tried out. `promises.py` lists the promises in their words, and
+`missing_reason` of each level says why it does not work here.
 """
 
 import ctypes

@@ -1,6 +1,7 @@
 """Generators, which sample a completion for each prompt. Importing this package does not import torch.
 
-A transcript is the prompt of turn 1, followed by the completions and messages of later turns.
+A transcript is the prompt of turn 1, followed by the completions and messages of later turns. Each
+generator ends a completion at [DONE] with what its engine has for that; `tokenizer.py` has the ids.
 
     interface.py         Completion and the Generator protocol that the turn loop calls
     huggingface.py       a transformers model in this process

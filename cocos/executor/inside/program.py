@@ -2,7 +2,8 @@
 
 The program controls this process, so nothing that this module sends is trusted. It receives no test and no
 expected value, except of a test that can only run here. Everything that does not depend on the job is built
-at import, in the zygote; children share these memory pages until they write to them.
+at import, in the zygote; children share these memory pages until they write to them. A value larger than a
+message may be ends the test with OutputLimit, here or in the driver.
 """
 
 import builtins
