@@ -41,4 +41,4 @@ What all of them share:
 import-linter checks which of these may import which; the contracts are in `pyproject.toml`.
 """
 
-__version__ = "1.0.0"
+__version__ = "1.1.0"
