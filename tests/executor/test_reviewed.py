@@ -218,6 +218,8 @@ PASS = {
     "a time zone": Case("from datetime import timedelta, timezone\ndef f(n): return timezone(timedelta(hours=n))", "from datetime import timezone\nassert f(0) is timezone.utc and repr(f(1)) == 'datetime.timezone(datetime.timedelta(seconds=3600))'"),
     "defaults of keywords": Case("def f(*, n=3): return n", "assert f.__kwdefaults__ == {'n': 3}"),
     "functions in a class and in functions": Case(APPLY, "class T:\n    @staticmethod\n    def twice(x: int, *, k=2) -> int: return k * x\ndef maker(n):\n    def power(x): return 1 if n == 0 else x ** n\n    return power\nassert apply(T.twice, 4) == 8 and apply(maker(3), 2) == 8"),
+    "a star import, and an import of the same name": Case("from typing import *\ndef f(xs: List[int]): return sum(xs)", "from typing import List\nxs: List[int] = [1, 2]\nassert f(xs) == 3"),
+    "a combination of flags of the setup": Case("def join(a, b): return a | b", "assert join(Mode.R, Mode.W) == Mode.R | Mode.W and join(Mode.R, Mode.R) is Mode.R", "from enum import Flag\nclass Mode(Flag):\n    R = 1\n    W = 2"),
     "a name that is read before it is bound": Case("def f(x): return x", "g = f\nf = g(3)\nassert f == 3"),
 }  # fmt: skip
 
@@ -297,11 +299,14 @@ RIGHT = {
     "one node by two names": Case("class L:\n    def __init__(s): s.head = s.tail = type('N', (), {})()", "l = L()\nassert l.head is l.tail and l.head == l.tail"),
     "a generator is an iterator": Case("def f(): yield 1", "from collections.abc import Iterator\ng = f()\nassert isinstance(g, Iterator) and iter(g) is g"),
     "an iterator of the test": Case("def f(xs): return list(xs)\ndef g(n): return [n]", "assert f(iter(g(1))) == [1]"),
+    "an iterator after a Counter": Case("from collections import Counter\ndef count(items): return Counter(items)", "counts = count('aab')\nassert counts == count(iter('aab'))"),
+    "a generator for a function that has a cache": Case("from functools import lru_cache\n@lru_cache\ndef double(x): return 2 * x\ndef total(xs): return sum(xs)", "assert total(map(double, [1, 2])) == 6"),
     "a callback of the test": Case("class Bell:\n    def __init__(s): s.calls = []\n    def on(s, call): s.calls.append(call)\n    def ring(s): return [call() for call in s.calls]", "b = Bell()\nb.on(iter([1]).__next__)\nassert b.ring() == [1]"),
     "a method of a named exception": Case("class E(Exception):\n    def code(s): return 5\ndef f(x): raise E", "try: f(1)\nexcept E as e: assert e.code() == 5"),
 }  # fmt: skip
 WRONG = {
     "a mark of the test beside the program's": Case("def apply(g, x): return 0\ndef abs(x): return 0", "assert abs(apply(lambda v: v * 3.5, 2) - 7.0) < 1e-6"),
+    "a function of the program in place of a helper": Case("def f(h):\n    r = P(0)\n    r.same = lambda o: True\n    return r", "assert f(1) == P(77123)", "class P:\n    def __init__(s, x): s.x = x\n    def same(s, o): return s.x == o.x\n    def __eq__(s, o): return s.same(o)"),
     "a view of what it chose to return": Case("from collections import UserDict\ndef to_d(d): return UserDict(d)\ndef frm(items): return dict(a=1)", "assert frm(to_d({'a': 1}).items()) == {'a': 1}"),
     "an object of a class that it chose to return": Case("def f(x): return object\ndef g(x): return 5", "assert g(f(3)()) == 5"),
     "classes that the program denies": Case("import sys\nend = sys.modules['program'].ProgramEnd if 'program' in sys.modules else None\nold = end._perform\nend._perform = lambda s, o, v, k: [] if o == 'classes' else old(s, o, v, k)\ndef inv(t): return t", "assert inv(Node(1, Node(2, None))).b.a == 2", "class Node:\n    def __init__(self, a, b): self.a, self.b = a, b"),

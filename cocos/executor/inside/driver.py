@@ -199,7 +199,7 @@ class Driver(Operations):
         if self.final:
             return self.final
         if isinstance(error, CannotCross):  # of the setup
-            return ["undecided", str(error)[:MESSAGE_CHARS]]
+            return ["undecided", error.args[0]]
         if error is None:
             return ["passed"]
         name = "StopIteration" if isinstance(error, ProgramStopIteration) else type(error).__name__

@@ -4,7 +4,9 @@ Nothing that a program sends is run or looked up here, but for classes of except
 """
 
 import builtins
+import collections
 import decimal
+import gc
 import json
 import sys
 import types
@@ -29,12 +31,18 @@ _GLOBAL_TYPES = (
 )
 
 
+_CODE = {type, types.ModuleType, types.FunctionType, types.CodeType}
 MALFORMED = ("MalformedEvidence", "the program sent no well-formed message")
-_USUAL = {list, dict, set, objects.Object}  # what any right program returns
+# Containers of a program from whose own methods a test gets the same as from a list's, dict's or set's.
+_USUAL = {list, dict, set, collections.deque, collections.defaultdict}
+_HELD_DEPTH = 5  # to which what cannot cross is searched
 
 
 class CannotCross(BaseException):
-    """The program would get something of the test that cannot leave this process."""
+    """The program would get something of the test that cannot leave this process.
+
+    Its arguments are the reason, and whether it comes from what the program chose to return.
+    """
 
 
 class ProgramGone(BaseException):
@@ -79,7 +87,7 @@ class DriverEnd(exchange.End):
         self.lasting: dict[str, bool] = {}
         self._captured: dict[int, tuple[dict, dict]] = {}
         self._error_classes: dict[str, Any] = {}
-        self._has_given_class = False
+        self._given_classes: set[type] = set()
 
     def request(self, operation: str, /, *args: Any, **kwargs: Any) -> Any:
         """Have the program do something and return the result, or raise its exception."""
@@ -95,13 +103,13 @@ class DriverEnd(exchange.End):
             self.leave()
         except (CannotCross, OverflowError, RecursionError, CodecError) as error:
             self.forget_from(first)
-            outcome = ["undecided", str(error)[:MESSAGE_CHARS]]
             if isinstance(error, CannotCross):
-                self.mark(outcome[-1], self._has_given_objects())
+                self.mark(*error.args)
+                outcome = ["undecided", error.args[0]]
             else:  # data that the program may have made
                 outcome = ["e", "OutputLimit", "more data than one message takes, or nested too deeply"]
             self.decide(outcome)
-            raise CannotCross(outcome[-1]) from None
+            raise CannotCross(outcome[-1], False) from None
         answer = self.receive()
         try:
             kind, node, changes, rebound = answer
@@ -120,19 +128,6 @@ class DriverEnd(exchange.End):
         if isinstance(value, StopIteration) and operation != "__next__" and not self.expects_stop_iteration:
             raise ProgramStopIteration(f"StopIteration: {value}")
         raise value
-
-    def _has_given_objects(self) -> bool:
-        """Return whether the test may have what cannot cross because of what functions have returned.
-
-        With lists, dicts and sets alone, any program that is right would get the same of the test.
-        """
-        given = [value for number, value in self.objects.items() if number % 2 != self._parity]
-        found = [facts(value) for value in given if is_object(value)]
-        return (
-            self._has_given_class
-            or any(f.created and f.origin not in objects.NAMED and not f.is_member for f in found)
-            or not {type(value) for value in given} <= _USUAL
-        )
 
     def receive(self) -> list:
         """Read one message of the program."""
@@ -161,14 +156,14 @@ class DriverEnd(exchange.End):
             if isinstance(cls, objects.ErrorClass) or (
                 cls.__module__ == MODULE and cls not in self.classes.values()
             ):
-                raise CannotCross("the program gets an exception of the test")
+                raise CannotCross("the program gets an exception of the test", False)
             if isinstance(value, AssertionError):  # its message may contain an expected value
                 return ["error", self.register(value), ["builtins", "AssertionError"], None, "", [], None, []]
         return super().encode_object(value)
 
     def encode_foreign(self, value: Any) -> Any:
         if is_object(value):
-            raise CannotCross("an object that the program has no more")
+            raise CannotCross("an object that the program has no more", False)
         if isinstance(value, types.ModuleType):
             return ["global", value.__name__, ""]
         if isinstance(value, _GLOBAL_TYPES):
@@ -185,18 +180,42 @@ class DriverEnd(exchange.End):
             return self.encode(value.__self__)
         if isinstance(value, types.FunctionType):
             return self._encode_function(value)
-        raise CannotCross(f"the program gets {type(value).__name__} of the test")
+        raise CannotCross(
+            f"the program gets {type(value).__name__} of the test"[:MESSAGE_CHARS], self._is_chosen(value)
+        )
+
+    def _is_chosen(self, value: Any) -> bool:
+        """Return whether a value of the test holds an unusual one of the program, or has a class of it."""
+        if type(value) in self._given_classes:
+            return True
+        level, seen = [value], {id(self.namespace)}
+        for _ in range(_HELD_DEPTH):
+            level = [
+                part for part in gc.get_referents(*level) if id(part) not in seen and type(part) not in _CODE
+            ]
+            seen.update(map(id, level))
+            if any(map(self._is_unusual, level)):
+                return True
+        return False
+
+    def _is_unusual(self, value: Any) -> bool:
+        if is_object(value):
+            found = facts(value)
+            is_named = found.is_member or found.origin in objects.NAMED
+            return not is_named and all(value is not known for known in self.names.values())
+        is_programs = self.numbers.get(id(value), self._parity) % 2 != self._parity
+        return is_programs and type(value) not in _USUAL
 
     def _encode_function(self, function: types.FunctionType) -> list:
         source, names, has_constant = self.sources.get(function.__code__, ("", "", False))
         if not source or vars(function):
-            raise CannotCross("the program gets a function of the test that asserts or assigns")
+            raise CannotCross("the program gets a function of the test that asserts or assigns", False)
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         used = names.split()
         values = {name: self.namespace[name] for name in used if name in self.namespace}
         values |= {name: cells[name].cell_contents for name in used if name in cells}
         if not values.keys() | vars(builtins).keys() >= set(used):
-            raise CannotCross("the program gets a function of the test that calls it")
+            raise CannotCross("the program gets a function of the test that calls it", False)
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         self._tell(*values.values(), *defaults, *([source] if has_constant else []))
         number = self.register(function)
@@ -251,6 +270,16 @@ class DriverEnd(exchange.End):
                     changed.append([number, name, self.encode(now)])
         return changed
 
+    def _fill(self, number: int, tag: str, parts: list) -> None:
+        super()._fill(number, tag, parts)
+        if tag == "x":  # a function in place of a method would decide, now and in later tests
+            _, _, items = self._unfilled[-1]
+            cls, names = type(self.objects[number]), items[: len(items) // 2]
+            if any(is_object(v) and hasattr(cls, n) for n, v in zip(names, items[len(names) :], strict=True)):
+                reason = "decided by an attribute of an object of the program"
+                self.mark(reason)
+                self.lasting[reason] = True
+
     def decode_foreign(self, node: list) -> Any:
         match node:
             case ["object", number, str(name), bool(known), int() | None as key, list(own), bool(has), data]:
@@ -280,7 +309,8 @@ class DriverEnd(exchange.End):
                     error.__cause__ = self.decode(cause)
                 return error
         value = data_types.decode_leaf(node)
-        self._has_given_class |= callable(value)
+        if isinstance(value, type):
+            self._given_classes.add(value)
         return value
 
     def _error(self, cls: Any, args: tuple, text: str, attributes: dict, members: list) -> BaseException:

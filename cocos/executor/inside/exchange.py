@@ -20,6 +20,7 @@ an exception. An encoded value is an atom or a list:
 """
 
 import ctypes
+import enum
 import json
 import sys
 from contextlib import suppress
@@ -105,8 +106,7 @@ class End:
         if cls is value:
             return ["class", name]
         if type(members := getattr(cls, "__members__", None)) is MappingProxyType:
-            # A combination of flags is none.
-            return ["member", name, value.name] if value.name in members else self.encode_foreign(value)
+            return ["member", name, value.name if value.name in members else self.encode(value.value)]
         if issubclass(cls, tuple):
             return ["named tuple", name, *self._encode_all(tuple(tuple.__iter__(value)))]
         if not hasattr(value, "__dict__") or data_types.data_base(cls):
@@ -187,6 +187,8 @@ class End:
                 return self.classes[name]
             case ["member", str(name), str(member)]:
                 return vars(self.classes[name])["_member_map_"][member]
+            case ["member", str(name), int(flags)] if issubclass(self.classes[name], enum.Flag):
+                return self.classes[name](flags)
             case ["named tuple", str(name), *parts] if issubclass(self.classes[name], tuple):
                 return tuple.__new__(self.classes[name], self.decode_all(parts))
         return self.decode_foreign(node)

@@ -2,6 +2,8 @@
 
 import ast
 import builtins
+import importlib
+import re
 import symtable
 from collections.abc import Iterable
 from functools import lru_cache
@@ -126,7 +128,14 @@ def names_of(code: str) -> tuple[frozenset[str], frozenset[str]]:
     # A test may repeat a function of the task, as those of HumanEval/32 and 38 do: each side has its own.
     repeatable = {name for name, symbol in symbols.items() if symbol.is_namespace()}
     in_functions = free_names(table, in_functions=True) - imported - repeatable
-    return frozenset((free_names(table) | in_functions) - BUILTINS), own
+    return frozenset((free_names(table) | in_functions) - BUILTINS - _star_names(code)), own
+
+
+def _star_names(code: str) -> set[str]:
+    """Return the names that lines such as `from math import *` bind."""
+    modules = _PURE.intersection(re.findall(r"^from (\w+) import \*", code, re.MULTILINE))
+    found = (vars(importlib.import_module(module)) for module in modules)
+    return {name for names in found for name in names.get("__all__", names) if name[:1] != "_"}
 
 
 def is_plain(nodes: list[ast.AST]) -> bool:
