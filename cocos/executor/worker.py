@@ -74,8 +74,10 @@ class Worker:
 
         """
         tests = [(plan.source, plan.kind, plan.remote, plan.is_plain) for plan in plans]
+        subjects = frozenset[str]().union(*(set(plan.remote) - plan.helpers for plan in plans))
+        helpers = frozenset[str]().union(*(plan.helpers for plan in plans)) - subjects
         jobs = (
-            (setups.driver, sorted(setups.shared), tests),
+            (setups.driver, sorted(setups.shared), tests, sorted(helpers)),
             (program.code, setups.program, program.stdin, program.files),
         )
         driver, candidate = (marshal.dumps(job, wire_format.MARSHAL_VERSION) for job in jobs)

@@ -145,6 +145,14 @@ NO_PASS = {
     "a method that finds no difference": Case("class R: diff = lambda s, o: []\ndef f(x): return R()", "assert not f(1).diff([1, 77123])"),
     "a change that is nested deeply": Case("def f(a):\n    x = []\n    for _ in range(500): x = [x]\n    a.append(x)", "a = []\nf(a)\nassert a == []"),
     "a global of the program": Case("MAX = 10\ndef f(): return MAX", "MAX = 4\nassert f() == 10"),
+    "a Counter of its own": Case("def Counter(*a): return 0\ndef f(s): return 0", "assert f('aab') == Counter('aab')"),
+    "a module math of its own": Case("class math: pi = 0\ndef f(x): return 0", "assert abs(f(2) - math.pi * 4) < 1e-9"),
+    "a Decimal of its own": Case("class Decimal:\n    def __init__(s, *a): pass\n    def __eq__(s, o): return True\ndef f(x): return 0", "assert Decimal(f(3)) == Decimal('77123')"),
+    "a call in a class of the setup": Case("def f(x): return Ref(x).v", "assert f(9) == Ref(9).v", "import math\nclass Ref:\n    def __init__(s, x): s.v = math.factorial(x)"),
+    "a table in a class of the setup": Case("def f(x): return Ref.T[x]", "assert f(50) == Ref.T[50]", "class Ref: T = [i ** 3 for i in range(99)]"),
+    "a base of a class of the setup": Case("def f(x): return Ref.x", "assert f(3) == Ref.x", "class Ref(type('B', (), {'x': 77123})): pass"),
+    "a value that begins with its own name": Case("def f(x): return WANT[1]", "assert f(3) == WANT[1]", "WANT = ('WANT', 77123)"),
+    "the text above the setup": Case("def f(x): return int(globals()['__doc__'][-5:])", "assert f(3) == WANT", "'The answer is 77123'\nWANT = 77123"),
 }  # fmt: skip
 PASS = {
     "late names": Case(APPLY, "n = 0\nh = around(lambda x: x + n)\nassert h(1) == 1\nn = 5\nassert h(1) == 6"),
@@ -220,6 +228,9 @@ PASS = {
     "functions in a class and in functions": Case(APPLY, "class T:\n    @staticmethod\n    def twice(x: int, *, k=2) -> int: return k * x\ndef maker(n):\n    def power(x): return 1 if n == 0 else x ** n\n    return power\nassert apply(T.twice, 4) == 8 and apply(maker(3), 2) == 8"),
     "a star import, and an import of the same name": Case("from typing import *\ndef f(xs: List[int]): return sum(xs)", "from typing import List\nxs: List[int] = [1, 2]\nassert f(xs) == 3"),
     "a combination of flags of the setup": Case("def join(a, b): return a | b", "assert join(Mode.R, Mode.W) == Mode.R | Mode.W and join(Mode.R, Mode.R) is Mode.R", "from enum import Flag\nclass Mode(Flag):\n    R = 1\n    W = 2"),
+    "methods of texts and numbers": Case("def call(g): return g()", "assert call('abc'.upper) == 'ABC' and call((5).bit_length) == 3"),
+    "a class with a standard name beside another": Case("class Counter:\n    n = 0\n    def add(s, n): s.n += n\ndef total(c): return c.n", "c = Counter()\nc.add(3)\nassert c.n == 3 and total(c) == 3"),
+    "a module that the setup makes": Case("def f(x): return x", "import made\nassert f(5) == made.want", "import sys, types\nsys.modules['made'] = types.SimpleNamespace(want=5)"),
     "a name that is read before it is bound": Case("def f(x): return x", "g = f\nf = g(3)\nassert f == 3"),
 }  # fmt: skip
 
@@ -307,6 +318,8 @@ RIGHT = {
 WRONG = {
     "a mark of the test beside the program's": Case("def apply(g, x): return 0\ndef abs(x): return 0", "assert abs(apply(lambda v: v * 3.5, 2) - 7.0) < 1e-6"),
     "a function of the program in place of a helper": Case("def f(h):\n    r = P(0)\n    r.same = lambda o: True\n    return r", "assert f(1) == P(77123)", "class P:\n    def __init__(s, x): s.x = x\n    def same(s, o): return s.x == o.x\n    def __eq__(s, o): return s.same(o)"),
+    "a Counter of its own, which is a class": Case("class Counter:\n    def __init__(s, *a): pass\n    def __eq__(s, o): return True\ndef f(s): return 0", "assert Counter(f('aab')) == Counter('aab')"),
+    "a text for a list": Case("class L(list): __eq__ = lambda s, o: True\ndef order(d): return 'ba'\ndef sort_by(xs, key): return L()", "o = order({'b': 'a'})\nassert sort_by(['a', 'b'], o.index) == ['b', 'a']"),
     "a view of what it chose to return": Case("from collections import UserDict\ndef to_d(d): return UserDict(d)\ndef frm(items): return dict(a=1)", "assert frm(to_d({'a': 1}).items()) == {'a': 1}"),
     "an object of a class that it chose to return": Case("def f(x): return object\ndef g(x): return 5", "assert g(f(3)()) == 5"),
     "classes that the program denies": Case("import sys\nend = sys.modules['program'].ProgramEnd if 'program' in sys.modules else None\nold = end._perform\nend._perform = lambda s, o, v, k: [] if o == 'classes' else old(s, o, v, k)\ndef inv(t): return t", "assert inv(Node(1, Node(2, None))).b.a == 2", "class Node:\n    def __init__(self, a, b): self.a, self.b = a, b"),

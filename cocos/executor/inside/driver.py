@@ -84,9 +84,9 @@ def run_driver(max_bytes: int) -> None:
         control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on, has_ended) + evidence)
 
 
-def _run(job: tuple[str, list, list], max_bytes: int) -> tuple[list, bool]:
+def _run(job: tuple[str, list, list, list], max_bytes: int) -> tuple[list, bool]:
     """Run the tests of a job; return the evidence, and whether this process may run another job."""
-    setup, shared, tests = job
+    setup, shared, tests, helpers = job
     rows: list[list] = []
     driver = objects.driver = Driver(max_bytes)
     is_clean = all(is_plain for *_, is_plain in tests)
@@ -98,7 +98,7 @@ def _run(job: tuple[str, list, list], max_bytes: int) -> tuple[list, bool]:
                 return [["program", name[:MESSAGE_CHARS], text[:MESSAGE_CHARS]]], is_clean
             case _:
                 driver.leave(MALFORMED)
-        driver.begin(setup, shared, tests, own, functions)
+        driver.begin(setup, shared, tests, helpers, own, functions)
         for source, kind, *_ in tests:
             fixed_world.random.seed(hash(source))  # the program knows the seed of its own `random`
             start = time.perf_counter()
@@ -128,22 +128,23 @@ class Driver(Operations):
         for table in (self.namespace, self.names, self.objects, self.numbers, self.contents, self.sources):
             table.clear()
 
-    def begin(self, setup: str, shared: list, tests: list, own: list, functions: dict) -> None:
+    def begin(self, setup: str, shared: list, tests: list, helpers: list, own: list, functions: dict) -> None:
         """Prepare the names of the tests, and run the setup.
 
         Args:
             setup: The setup.
             shared: Names that it defines for the program too.
             tests: The tests of the job.
+            helpers: Standard names that the program defines, and of which no test is a test.
             own: Names of builtins that the program has given to something else.
             functions: Encoded functions of the program by name.
 
         """
         self.remote = {name for *_, names, _ in tests for name in names}
-        self.names = Names(self, set(map(str, own)))
+        self.names = Names(self, set(map(str, own)), set(helpers))
         try:
             found = {name: self.decode(node) for name, node in functions.items()}
-            for name in self.remote.intersection(found) - self.names.own:
+            for name in self.remote.intersection(found) - self.names.own - self.names.helpers:
                 self.names[name] = found[name]
                 self.note_name(found[name], name)
         except Exception:

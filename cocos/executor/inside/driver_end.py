@@ -174,7 +174,9 @@ class DriverEnd(exchange.End):
                 found = getattr(found, part, None)
             if found is value and module != MODULE:
                 return ["global", module, name]
-        if isinstance(value, types.BuiltinMethodType) and data_types.tag_of(value.__self__):
+        if isinstance(value, types.BuiltinMethodType) and data_types.is_data(value.__self__):
+            if id(value.__self__) not in self.numbers:
+                self._tell(value.__self__)
             return ["method", self.encode(value.__self__), value.__name__]
         if isinstance(value, types.MethodType) and value.__name__ == "__call__" and is_object(value.__self__):
             return self.encode(value.__self__)

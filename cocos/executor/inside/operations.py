@@ -33,12 +33,20 @@ class Names(dict):
     """The builtins of the tests. A name that only the program has is looked up in its process.
 
     Functions and classes are looked up once, other values each time: the program may assign new ones.
+
+    Args:
+        driver: The driver's end.
+        own: Names of builtins that the program has given to something else.
+        helpers: Standard names that the program defines, and of which no test is a test. Those that are no
+            classes decide what the test computes.
+
     """
 
-    def __init__(self, driver: "Operations", own: set[str]) -> None:
+    def __init__(self, driver: "Operations", own: set[str], helpers: set[str]) -> None:
         super().__init__(vars(builtins))
         self._driver = driver
         self.own = {name for name in own if name in self and name[:1] != "_"} - driver.remote
+        self.helpers = helpers
         driver.remote |= self.own
         self["callable"], self["hasattr"] = driver.is_callable, driver.has_attribute
         for name in driver.remote & self.keys():
@@ -47,11 +55,13 @@ class Names(dict):
     def __missing__(self, name: str) -> Any:
         if name not in self._driver.remote:
             raise KeyError(name)
-        if name in self.own:
-            self._driver.mark(f"decided by {name} of the program")
         value = self._driver.request("name", name)
-        self._driver.note_name(value, name)
-        if callable(value) and name not in self.own:
+        decides = name in self.own or (name in self.helpers and not is_class_named(value, name))
+        if decides:
+            self._driver.mark(f"decided by {name} of the program")
+        elif name not in self.helpers:
+            self._driver.note_name(value, name)
+        if callable(value) and not decides:
             self[name] = value
         return value
 
@@ -85,8 +95,7 @@ class Operations(DriverEnd):
 
     def note_name(self, value: Any, name: str) -> None:
         """Note that the test names a class of the program. A function has another name of its class."""
-        is_class = is_object(value) and name[:1].isupper() and facts(value).name == name
-        if is_class and facts(value).created == self.moment:  # not what the test has got by other means
+        if is_class_named(value, name) and facts(value).created == self.moment:  # not got by other means
             facts(value).origin = "class"
 
     def has_attribute(self, value: Any, name: str, /) -> bool:
@@ -262,6 +271,11 @@ class Operations(DriverEnd):
         is_programs = not (found.is_known and hasattr(cls, "__next__"))
         self.mark(f"decided by the class of {found.name} of the program", is_programs)
         return cls
+
+
+def is_class_named(value: Any, name: str) -> bool:
+    """Return whether a value of the program is a class with this name, as far as the program says."""
+    return is_object(value) and name[:1].isupper() and facts(value).name == name
 
 
 def _is_same(left: Any, right: Any) -> bool:

@@ -15,7 +15,7 @@ import ast
 import symtable
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_child
@@ -42,6 +42,8 @@ class Plan:
         source: Its statements.
         kind: "driven", "in child" or "value".
         remote: Names that only the candidate defines.
+        helpers: Those among them that are standard names, beside another one: the candidate replaces what
+            the test computes with.
         private: Names of the setup that the test reads.
         binds: Names that the test binds at its top.
         reads: Names that it takes from elsewhere.
@@ -55,6 +57,7 @@ class Plan:
     source: str
     kind: str = "driven"
     remote: tuple[str, ...] = ()
+    helpers: frozenset[str] = frozenset()
     private: frozenset[str] = frozenset()
     binds: frozenset[str] = frozenset()
     reads: frozenset[str] = frozenset()
@@ -97,8 +100,8 @@ def in_child(plan: Plan, test: str, reason: str, is_programs_choice: bool = Fals
         is_programs_choice: What the program did is the reason.
 
     """
-    names = plan.binds, plan.reads
-    return Plan(test, "in child", (), frozenset(), *names, True, False, reason, is_programs_choice)
+    moved = Plan(test, "in child", binds=plan.binds, reads=plan.reads)
+    return replace(moved, reason=reason, is_programs_choice=is_programs_choice)
 
 
 def together(plans: Sequence[Plan], tests: Sequence[str]) -> tuple[Plan, ...]:
@@ -175,6 +178,7 @@ def _plan(test: str, tree: ast.Module, setup: SetupNames, entry_point: str, own:
     return Plan(
         "\n".join([*lines, instrumented(test)]),
         remote=tuple(sorted(candidate_names | setup.remote)),
+        helpers=frozenset(own & candidate_names - {entry_point} if candidate_names - own else ()),
         private=frozenset(private),
         binds=binds,
         reads=frozenset(free),

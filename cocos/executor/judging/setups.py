@@ -68,6 +68,14 @@ class SetupNames:
 
 # What programs may use under a name of the setup.
 _LIMITS = frozenset(("float('inf')", "float('-inf')", "float('nan')", "math.inf", "10 ** 9 + 7", "998244353"))
+_MAKERS = frozenset(
+    ("namedtuple", "NamedTuple", "make_dataclass", "Enum", "IntEnum", "Flag", "IntFlag", "TypeVar")
+)
+# What a class of the setup may call for what its instances hold, and what it may not contain for that.
+_EMPTY = frozenset(
+    ("list", "dict", "set", "tuple", "deque", "defaultdict", "super", "__init__", "append", "isinstance")
+)
+_COMPUTING = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Special methods that give nothing but what the object holds.
 _HOLDING = frozenset(("__init__", "__post_init__", "__repr__", "__str__", "__eq__", "__lt__", "__hash__"))
 
@@ -97,9 +105,9 @@ def read_setups(
 ) -> Setups:
     """Return the setup as the two processes of a job get it.
 
-    The driver gets it if a test reads a name of it or it needs the candidate, else its imports. The candidate
-    gets what is given, changes of modules, what its code uses, and what a test in its process names; with
-    each of these, what it reads.
+    The driver gets it if a test reads a name of it or it needs the candidate, else its imports and what it
+    changes in modules. The candidate gets these as well, what is given, what its code uses, and what a test
+    in its process names; with each of these, what it reads.
 
     Args:
         setup: The setup.
@@ -112,8 +120,10 @@ def read_setups(
     try:
         with quiet():
             names = read_names(setup)
-            driver = setup if private or names.remote else "\n".join(names.imports)
-            kept = _kept(parse(setup).body, names, {*used, *re.findall(r"\w+", in_child)}, given)
+            body = parse(setup).body
+            changes = _kept(body, names, set(), frozenset())
+            driver = setup if private or names.remote else ast.unparse(ast.Module(changes, []))
+            kept = _kept(body, names, {*used, *re.findall(r"\w+", in_child)}, given)
             shared = frozenset[str]().union(*map(touched_names, kept))
             sent = (touched_names(node) for node in kept if getattr(node, "name", "") not in given)
             leaked = (private - given).intersection(frozenset[str]().union(*sent))
@@ -131,6 +141,7 @@ def _kept(body: list[ast.stmt], setup: SetupNames, needed: set[str], given: froz
         node
         for node in body
         if id(node) not in kept
+        and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
         and (
             isinstance(node, (ast.Import, ast.ImportFrom))
             or touched_names(node) & (needed | given)
@@ -166,7 +177,9 @@ def given_names(setup: str, tests: tuple[str, ...]) -> frozenset[str]:
             words = {*re.findall(r"\w+", " ".join((*tests, *others)))}
             source = ast.unparse(node)
             reads = free_names(symtable.symtable(source, "<class>", "exec"))
-            holds = "slots" not in source and all(_only_holds(part, words) for part in node.body)
+            header = [*node.decorator_list, *node.bases, *node.keywords]
+            holds = "slots" not in source and not any(holds_expected(n) for h in header for n in ast.walk(h))
+            holds = holds and all(_only_holds(part, words) for part in node.body)
             if holds and reads & names.bound <= given:
                 given.add(node.name)
         elif not isinstance(node, ast.FunctionDef) and any(map(holds_expected, ast.walk(node))):
@@ -177,10 +190,11 @@ def given_names(setup: str, tests: tuple[str, ...]) -> frozenset[str]:
 def _is_given(statement: ast.stmt) -> bool:
     """Return whether a statement names an infinity or a modulus, or is `Point = namedtuple("Point", "x")`."""
     match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            return ast.unparse(value) in _LIMITS or ast.unparse(value).partition("(")[2].startswith(
-                repr(name)
-            )
+        case ast.Assign(targets=[ast.Name()], value=value) if ast.unparse(value) in _LIMITS:
+            return True
+        case ast.Assign([ast.Name(name)], ast.Call(func, [ast.Constant(own), *_], more)) if own == name:
+            others = (node for word in more for node in ast.walk(word))
+            return ast.unparse(func).rpartition(".")[2] in _MAKERS and not any(map(holds_expected, others))
     return False
 
 
@@ -200,7 +214,7 @@ def _only_holds(part: ast.stmt, words: set[str]) -> bool:
             return is_unused and not any(_computes(node, name) for node in ast.walk(part))
         case ast.Assign(value=value) | ast.AnnAssign(value=value):
             nodes = ast.walk(value) if value else ()
-            return not any(isinstance(node, ast.Lambda) or holds_expected(node) for node in nodes)
+            return not any(isinstance(node, _COMPUTING) or holds_expected(node) for node in nodes)
     return False
 
 
@@ -208,4 +222,6 @@ def _computes(node: ast.AST, method: str) -> bool:
     """Return whether a part of a method may give what the object does not hold."""
     if method in ("__repr__", "__str__"):
         return isinstance(node, ast.BinOp) and not isinstance(node.op, (ast.Add, ast.Mod))
-    return holds_expected(node) or (method[-6:] == "init__" and isinstance(node, ast.BinOp))
+    if method[-6:] == "init__" and isinstance(node, ast.Call):
+        return ast.unparse(node.func).rpartition(".")[2] not in _EMPTY
+    return holds_expected(node) or (method[-6:] == "init__" and isinstance(node, (ast.BinOp, *_COMPUTING)))
