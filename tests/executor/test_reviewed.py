@@ -153,6 +153,9 @@ NO_PASS = {
     "a base of a class of the setup": Case("def f(x): return Ref.x", "assert f(3) == Ref.x", "class Ref(type('B', (), {'x': 77123})): pass"),
     "a value that begins with its own name": Case("def f(x): return WANT[1]", "assert f(3) == WANT[1]", "WANT = ('WANT', 77123)"),
     "the text above the setup": Case("def f(x): return int(globals()['__doc__'][-5:])", "assert f(3) == WANT", "'The answer is 77123'\nWANT = 77123"),
+    "a truth that varies": Case("class R:\n    n = 0\n    def __bool__(s):\n        s.n += 1\n        return s.n < 2\ndef f(x): return R()", "r = f([1, 2])\nassert r\nwhile r:\n    assert r.val == 77123\n    r = r.next"),
+    "a helper in an argument": Case("def f(p): p.same = lambda o: True", "p = P(0)\nf(p)\nassert p == P(77123)", "class P:\n    def __init__(s, x): s.x = x\n    def same(s, o): return s.x == o.x\n    def __eq__(s, o): return s.same(o)"),
+    "the truth of what it computed": Case("class S: __sub__ = lambda s, o: T()\nclass T: __bool__ = lambda s: False", "assert not S() - 77123"),
 }  # fmt: skip
 PASS = {
     "late names": Case(APPLY, "n = 0\nh = around(lambda x: x + n)\nassert h(1) == 1\nn = 5\nassert h(1) == 6"),
@@ -231,6 +234,8 @@ PASS = {
     "methods of texts and numbers": Case("def call(g): return g()", "assert call('abc'.upper) == 'ABC' and call((5).bit_length) == 3"),
     "a class with a standard name beside another": Case("class Counter:\n    n = 0\n    def add(s, n): s.n += n\ndef total(c): return c.n", "c = Counter()\nc.add(3)\nassert c.n == 3 and total(c) == 3"),
     "a module that the setup makes": Case("def f(x): return x", "import made\nassert f(5) == made.want", "import sys, types\nsys.modules['made'] = types.SimpleNamespace(want=5)"),
+    "arrays of numbers": Case("from array import array\ndef f(n): return array('d', [n / 2] * 3)\ndef g(a):\n    a[0] = 7000\n    return sum(a)", "from array import array\na = array('l', [1000, 2000])\nassert g(a) == 9000 == a[0] + a[1] and f(5) == array('d', [2.5] * 3)"),
+    "a length after arithmetic": Case("class V:\n    def __init__(s, *c): s.c = c\n    def __mul__(s, k): return V(*[k * x for x in s.c])\n    def __neg__(s): return s * -1\n    def __len__(s): return len(s.c)\ndef unit(): return V(1, 0)", "assert (-V(1, 2) * 2).c == (-2, -4)\nassert len(unit()) == 2"),
     "a name that is read before it is bound": Case("def f(x): return x", "g = f\nf = g(3)\nassert f == 3"),
 }  # fmt: skip
 
@@ -312,6 +317,8 @@ RIGHT = {
     "an iterator of the test": Case("def f(xs): return list(xs)\ndef g(n): return [n]", "assert f(iter(g(1))) == [1]"),
     "an iterator after a Counter": Case("from collections import Counter\ndef count(items): return Counter(items)", "counts = count('aab')\nassert counts == count(iter('aab'))"),
     "a generator for a function that has a cache": Case("from functools import lru_cache\n@lru_cache\ndef double(x): return 2 * x\ndef total(xs): return sum(xs)", "assert total(map(double, [1, 2])) == 6"),
+    "arithmetic of a named class": Case("class V:\n    def __init__(s, x): s.x = x\n    def __neg__(s): return V(-s.x)\n    def __mul__(s, k): return V(k * s.x)\n    def __eq__(s, o): return s.x == o.x", "assert -(-V(2)) * 3 == V(6)"),
+    "a pattern of a class": Case("class V:\n    def __init__(s, x): s.x = x\ndef f(x): return V(x)", "match f(3):\n    case V(x=x): assert x == 3\n    case _: assert False"),
     "a callback of the test": Case("class Bell:\n    def __init__(s): s.calls = []\n    def on(s, call): s.calls.append(call)\n    def ring(s): return [call() for call in s.calls]", "b = Bell()\nb.on(iter([1]).__next__)\nassert b.ring() == [1]"),
     "a method of a named exception": Case("class E(Exception):\n    def code(s): return 5\ndef f(x): raise E", "try: f(1)\nexcept E as e: assert e.code() == 5"),
 }  # fmt: skip

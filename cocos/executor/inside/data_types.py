@@ -273,6 +273,8 @@ def content(tag: str, value: Any) -> tuple:
     if tag in "kvm":  # a view; its dictionary crosses, so that it stays one
         [mapping, *_] = gc.get_referents(value)
         return (mapping if tag_of(mapping) in ("d", "C", "f") else dict(mapping),)
+    if tag == "a":
+        return (value.tobytes(),)
     return (value.tobytes(), *value.shape) if tag == _ARRAY else tuple(value)
 
 
@@ -303,10 +305,12 @@ def fill(tag: str, value: Any, items: list) -> None:
         _fill_array(value, items[0], items[1:])
     elif tag in _WRAPPED:
         [vars(value)[_WRAPPED[tag][0]]] = items
-    elif tag in "laBq" and len(value) == len(items):  # a loop over it may be under way
+    elif tag == "a":
+        value[:] = array.array(value.typecode, *items)
+    elif tag in "lBq" and len(value) == len(items):  # a loop over it may be under way
         for number, item in enumerate(items):
             value[number] = item
-    elif tag in "laB":
+    elif tag in "lB":
         del value[:]
         value.extend(items)
     elif tag in "sq":

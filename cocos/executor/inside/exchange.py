@@ -229,7 +229,7 @@ class End:
         for number, (tag, known) in self.contents.items():
             content = data_types.content(tag, self.objects[number])
             # The bytes of an array are another object each time.
-            if not _are_same(content, known) and (tag != "N" or content != known):
+            if not _are_same(content, known) and (tag not in "Na" or content != known):
                 self._changed[number] = tag, content
         return [[number, *self._encode_all(content)] for number, (_, content) in self._changed.items()]
 

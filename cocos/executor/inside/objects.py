@@ -14,7 +14,8 @@ from typing import Any
 COMPARISONS = frozenset(["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"])
 _BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
 ARITHMETIC = frozenset(f"__{kind}{name}__" for name in _BINARY.split() for kind in ("", "r", "i"))
-_NUMBERS = "int float complex index neg pos abs invert round trunc floor ceil"
+UNARY = frozenset(["__neg__", "__pos__", "__abs__", "__invert__"])
+_NUMBERS = "int float complex index round trunc floor ceil"
 CONVERSIONS = frozenset(f"__{name}__" for name in _NUMBERS.split())
 
 
@@ -74,6 +75,7 @@ class Facts:
             ".x" for an attribute x of an object that a function returned, ".exception" for one of
             an exception, otherwise "".
         is_member: The test has got it from what has a name.
+        is_computed: The program has got data of the test by the arithmetic that gave it.
 
     """
 
@@ -86,6 +88,7 @@ class Facts:
     created: int
     answers: dict = field(default_factory=dict)
     is_member: bool = False
+    is_computed: bool = False
     moment: int = -1
     origin: str = ""
 

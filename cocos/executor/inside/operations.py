@@ -12,7 +12,18 @@ from typing import Any
 import data_types
 import objects
 from driver_end import MALFORMED, DriverEnd
-from objects import ARITHMETIC, COMPARISONS, CONVERSIONS, FUNCTIONS, NAMED, NO_DATA, Facts, facts, is_object
+from objects import (
+    ARITHMETIC,
+    COMPARISONS,
+    CONVERSIONS,
+    FUNCTIONS,
+    NAMED,
+    NO_DATA,
+    UNARY,
+    Facts,
+    facts,
+    is_object,
+)
 
 # Methods of data. A test that calls one, as in `f(3).isdigit()`, expects that its object is data.
 _PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, float, list, dict, set)))
@@ -23,6 +34,9 @@ __name__ __qualname__ __module__ __dict__ __wrapped__ __annotations__ __defaults
 __mro__ __bases__ __self__ __func__ __members__ __origin__ __args__ __cause__ __notes__ __slots__
 __version__ __match_args__ __dataclass_fields__ """
 _SPECIAL = frozenset(_SPECIAL_WORDS.split())
+
+
+_REMEMBERED = frozenset(("__getitem__", "__iter__", "__len__", "__next__", "__bool__"))
 
 
 class NotPlainValue(BaseException):
@@ -69,8 +83,6 @@ class Names(dict):
 class Operations(DriverEnd):
     """The driver's end of the conversation, with what a test may do with objects of the program."""
 
-    _has_computed = False  # the program has got data of the test by arithmetic
-
     def is_same(self, left: Any, right: Any) -> bool:
         """Return `left is right`. Which objects of the program are the same one, it says itself."""
         if is_object(left) and is_object(right):
@@ -116,15 +128,15 @@ class Operations(DriverEnd):
             return any(item is args[0] or item == args[0] for item in value)
         if operation in COMPARISONS:
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
-        elif operation in ARITHMETIC:
+        elif operation in ARITHMETIC or operation in UNARY:
             return self._compute(operation, value, found, args)
         elif operation == "__index__" and found.is_known:
             raise TypeError(f"{found.name!r} object cannot be interpreted as an integer")
-        elif operation in CONVERSIONS or (self._has_computed and operation in ("__bool__", "__len__")):
+        elif operation in CONVERSIONS or (found.is_computed and operation in ("__bool__", "__len__")):
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         elif operation in ("__instancecheck__", "__subclasscheck__"):
             self.mark(f"decided by {operation} of {found.name} of the program", False)
-        elif operation in ("__getitem__", "__iter__", "__len__", "__next__") and found.origin not in NAMED:
+        elif operation in _REMEMBERED and found.origin not in NAMED:
             return self._unnamed(operation, value, found, args)
         elif operation == "__call__":
             return self._call(value, found, args, kwargs)
@@ -132,14 +144,15 @@ class Operations(DriverEnd):
 
     def _compute(self, operation: str, value: Any, found: Facts, args: tuple) -> Any:
         """Do arithmetic. With data, such as `f(3) - 2.5`, the program gets what the test may expect."""
-        with_data = not any(map(is_object, args))
+        others = [facts(arg) for arg in args if is_object(arg)]
+        with_data = len(others) < len(args)
         if with_data and found.origin != "named":
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         result = self.request(operation, value, *args)
         if found.origin == "named" and is_object(result) and facts(result).name == found.name:
             facts(result).origin = "named"
-        if with_data:
-            self._has_computed = True
+        if is_object(result) and (with_data or any(side.is_computed for side in (found, *others))):
+            facts(result).is_computed = True
         if not is_object(result) and (with_data or found.origin != "named"):
             self.mark(f"decided by {operation} of {found.name} of the program")
         return result

@@ -16,7 +16,7 @@ _STATE = """ seed setstate getstate environ putenv chdir setrecursionlimit setlo
 set_int_max_str_digits getcontext setcontext localcontext catch_warnings simplefilter
 assertLogs assertNoLogs assertWarns getLogger """
 _PICKLES = "pickle cPickle _pickle shelve marshal dill joblib cloudpickle allow_pickle"
-_SOURCES = "inspect getsource signature getfullargspec __code__ __globals__ __closure__"
+_SOURCES = "inspect __annotations__ getsource signature getfullargspec __code__ __globals__ __closure__"
 _REASONS = {
     "reads or replaces the standard streams": _STREAMS,
     "patches what the candidate uses": "mock patch monkeypatch MagicMock",
@@ -83,6 +83,8 @@ def why_in_child(
                 reason = _WORDS[word]
             case ast.Attribute(attr=word, value=ast.Name(id=name)) if word in _MAINS and name in modules:
                 reason = "runs a test framework"
+            case ast.MatchClass(cls=ast.Name(id=name)) if name in candidate_names:
+                reason = "matches a class of the candidate"
             case ast.ClassDef(bases=bases) if any(
                 isinstance(b, ast.Name) and b.id in candidate_names for b in bases
             ):
