@@ -156,6 +156,10 @@ NO_PASS = {
     "a truth that varies": Case("class R:\n    n = 0\n    def __bool__(s):\n        s.n += 1\n        return s.n < 2\ndef f(x): return R()", "r = f([1, 2])\nassert r\nwhile r:\n    assert r.val == 77123\n    r = r.next"),
     "a helper in an argument": Case("def f(p): p.same = lambda o: True", "p = P(0)\nf(p)\nassert p == P(77123)", "class P:\n    def __init__(s, x): s.x = x\n    def same(s, o): return s.x == o.x\n    def __eq__(s, o): return s.same(o)"),
     "the truth of what it computed": Case("class S: __sub__ = lambda s, o: T()\nclass T: __bool__ = lambda s: False", "assert not S() - 77123"),
+    "a distance of 0.0": Case("class R: dist = lambda s, o: 0.0\ndef f(x): return R()", "assert f(1).dist((3, 4)) < 1e-9"),
+    "an argument of an exception": Case("class K: __eq__ = lambda s, o: True\ndef f(x): raise ValueError(K())", "try: f(3)\nexcept ValueError as e: assert e.args[0] != 5"),
+    "a method that returns its object": Case("class Solution:\n    def two(s, x): return s\n    def __eq__(s, o): return True\n    __abs__ = lambda s: 0\n    __sub__ = lambda s, o: s", "assert Solution().two(3) == [0, 1]"),
+    "what a dictionary's method holds": Case("def apply(g, x):\n    global G\n    G = g\n    return g(x)\ndef f(x): return G.__self__[x]", "want = {3: 77123, 4: 5}\nassert apply(want.get, 4) == 5\nassert f(3) == want[3]"),
 }  # fmt: skip
 PASS = {
     "late names": Case(APPLY, "n = 0\nh = around(lambda x: x + n)\nassert h(1) == 1\nn = 5\nassert h(1) == 6"),
@@ -236,6 +240,9 @@ PASS = {
     "a module that the setup makes": Case("def f(x): return x", "import made\nassert f(5) == made.want", "import sys, types\nsys.modules['made'] = types.SimpleNamespace(want=5)"),
     "arrays of numbers": Case("from array import array\ndef f(n): return array('d', [n / 2] * 3)\ndef g(a):\n    a[0] = 7000\n    return sum(a)", "from array import array\na = array('l', [1000, 2000])\nassert g(a) == 9000 == a[0] + a[1] and f(5) == array('d', [2.5] * 3)"),
     "a length after arithmetic": Case("class V:\n    def __init__(s, *c): s.c = c\n    def __mul__(s, k): return V(*[k * x for x in s.c])\n    def __neg__(s): return s * -1\n    def __len__(s): return len(s.c)\ndef unit(): return V(1, 0)", "assert (-V(1, 2) * 2).c == (-2, -4)\nassert len(unit()) == 2"),
+    "values that methods return": Case("class V:\n    def __init__(s, x): s.x = x\n    def __mul__(s, k): return V(k * s.x)\n    def __abs__(s): return abs(s.x)\n    def copy(s): return V(s.x)\n    @classmethod\n    def unit(cls): return cls(1)\n    @property\n    def twice(s): return s * 2", "assert (V.unit() * 3).copy().x == 3 == abs(V(-1).twice * 1.5)"),
+    "an exception with its cause, and a group": Case("def f(e): return str(e), str(e.__cause__)\ndef n(g): return len(g.exceptions)", "try:\n    try: {}[1]\n    except KeyError as k: raise RuntimeError('bad') from k\nexcept RuntimeError as e: assert f(e) == ('bad', '1')\nassert n(ExceptionGroup('g', [ValueError(1), KeyError(2)])) == 2"),
+    "a modulus of both sides": Case("MOD = 10**9 + 7\ndef f(n): return pow(2, n, MOD)", "MOD = 10**9 + 7\nassert f(100) == pow(2, 100) % MOD"),
     "a name that is read before it is bound": Case("def f(x): return x", "g = f\nf = g(3)\nassert f == 3"),
 }  # fmt: skip
 
@@ -338,6 +345,51 @@ def test_evaluation_takes_what_the_test_itself_asks_of_objects_and_nothing_else(
     assert {
         name for name, result in zip(RIGHT | WRONG, results, strict=True) if result.is_right
     } == RIGHT.keys()
+
+
+PLANT = """
+for name in ("helper.py", "unittest.py"):
+    with open(name, "w") as file:
+        file.write("import sys\\nsys.modules['objects'].driver.namespace['__compare__'] = lambda *a: True\\ndef g(x): return 5")
+def f(x): return 5
+"""
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import sys\nsys.path.insert(0, '.')\nimport unittest",
+        "import sys\nsys.path.append('')\nfrom helper import g",
+        "import runpy\nrunpy.run_path('helper.py')",
+        "from importlib.util import module_from_spec, spec_from_file_location\n"
+        "s = spec_from_file_location('helper', 'helper.py')\ns.loader.exec_module(module_from_spec(s))",
+    ],
+)
+@pytest.mark.parametrize("as_setup", [False, True])
+def test_no_file_that_a_program_wrote_is_imported_beside_the_evidence(executor, imports, as_setup):
+    test = "assert f(3) == 77123"
+    first = (
+        Program(PLANT, (test,), f"{imports}\nX = 0")
+        if as_setup
+        else Program(PLANT, (f"{imports}\n{test}", test))
+    )
+    results = executor.run([first, Program("def f(x): return x", (test,))])
+    assert [(r.num_passed, r.infra_error) for r in results] == [(0, None)] * 2
+
+
+def test_a_helper_beside_the_program_is_imported_as_in_plain_python(executor):
+    code = "open('tool.py', 'w').write('def g(x): return x + 1')\ndef f(x): return x"
+    [result] = executor.run(
+        [Program(code, ("import sys\nsys.path.insert(0, '.')\nfrom tool import g\nassert f(g(3)) == 4",))]
+    )
+    assert result.is_right and result.verdicts[0].in_child
+
+
+def test_what_a_marked_test_has_changed_marks_the_next_one(executor):
+    code = "class Foo:\n    def __init__(s, x): pass\n    def __eq__(s, o): return True"
+    tests = "res = {}", "res['eq'] = Foo(3) == Foo(4)", "assert res['eq']"
+    [result] = executor.run([Program(code, tests)])
+    assert [verdict.in_child for verdict in result.verdicts] == [False, True, True]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from typing import Any
 
 import data_types
 import fixed_world
+import imports
 import objects
 from driver_end import MALFORMED, MODULE, CannotCross, ProgramGone, ProgramStopIteration
 from exchange import text_of
@@ -60,6 +61,9 @@ def run_driver(max_bytes: int) -> None:
         ["value", encoded]                                     the value of an expression
     """
     sys.setrecursionlimit(RECURSION_LIMIT)
+    imports.only_installed(
+        lambda: objects.driver.leave_undecided("the test imports a file of the working folder")
+    )
     gc.enable()
     control = _socket.socket(fileno=CONTROL_FD)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)

@@ -11,7 +11,7 @@ import json
 import sys
 import types
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import data_types
 import exchange
@@ -104,12 +104,11 @@ class DriverEnd(exchange.End):
         except (CannotCross, OverflowError, RecursionError, CodecError) as error:
             self.forget_from(first)
             if isinstance(error, CannotCross):
-                self.mark(*error.args)
-                outcome = ["undecided", error.args[0]]
-            else:  # data that the program may have made
-                outcome = ["e", "OutputLimit", "more data than one message takes, or nested too deeply"]
-            self.decide(outcome)
-            raise CannotCross(outcome[-1], False) from None
+                self.leave_undecided(*error.args)
+            # Data that the program may have made.
+            reason = "more data than one message takes, or nested too deeply"
+            self.decide(["e", "OutputLimit", reason])
+            raise CannotCross(reason, False) from None
         answer = self.receive()
         try:
             kind, node, changes, rebound = answer
@@ -143,6 +142,12 @@ class DriverEnd(exchange.End):
             self.leave(MALFORMED)
         return message
 
+    def leave_undecided(self, reason: str, is_programs: bool = False) -> NoReturn:
+        """End the test: only the program's process can run it."""
+        self.mark(reason, is_programs)
+        self.decide(["undecided", reason])
+        raise CannotCross(reason, is_programs) from None
+
     def leave(self, error: tuple[str, str] | None = None) -> Any:
         """End the job: the program's process has ended, or sends malformed messages."""
         self.is_gone, self.error_at_end = True, error
@@ -150,16 +155,16 @@ class DriverEnd(exchange.End):
 
     # What crosses beside data.
 
-    def encode_object(self, value: Any) -> Any:
-        if issubclass(type(value), BaseException):
-            cls = type(value)
-            if isinstance(cls, objects.ErrorClass) or (
-                cls.__module__ == MODULE and cls not in self.classes.values()
-            ):
-                raise CannotCross("the program gets an exception of the test", False)
-            if isinstance(value, AssertionError):  # its message may contain an expected value
-                return ["error", self.register(value), ["builtins", "AssertionError"], None, "", [], None, []]
-        return super().encode_object(value)
+    def encode_error(self, error: BaseException, depth: int = 0) -> list:
+        cls = type(error)
+        if isinstance(cls, objects.ErrorClass) or (
+            cls.__module__ == MODULE and cls not in self.classes.values()
+        ):
+            raise CannotCross("the program gets an exception of the test", False)
+        if isinstance(error, AssertionError) and id(error) not in self.numbers:
+            # Its message may contain an expected value.
+            return ["error", self.register(error), ["builtins", "AssertionError"], None, "", [], None, []]
+        return super().encode_error(error, depth)
 
     def encode_foreign(self, value: Any) -> Any:
         if is_object(value):

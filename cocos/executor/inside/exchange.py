@@ -133,7 +133,11 @@ class End:
             if value is not None and data_types.is_data(value) and not callable(value)
         ]
         members = error.exceptions if isinstance(error, BaseExceptionGroup) and depth < MAX_CAUSES else ()
-        args = self.encode(error.args) if all(map(data_types.is_data, error.args)) else None
+        # An OSError looks its arguments up.
+        is_whole = all(map(data_types.is_data, error.args)) or not (
+            self._parity or isinstance(error, OSError)
+        )
+        args = self.encode(error.args) if is_whole and not members else None
         return [
             *("error", number, self.encode_error_class(type(error)), args, text_of(error), attributes),
             self.encode_error(cause, depth + 1) if cause is not None else None,

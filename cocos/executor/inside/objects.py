@@ -51,7 +51,11 @@ FUNCTIONS: dict[str, Any] = {
     "__subclasscheck__": lambda cls, value: issubclass(value, cls),
 }
 OPERATIONS = {"__call__", *(name for name in FUNCTIONS if name[:2] == "__")}
-NAMED = ("class", "named")  # origins of objects that are the affair of a class that the test names
+NAMED = (
+    "class",
+    "named",
+    "relative",
+)  # origins of objects that are the affair of a class that the test names
 NO_DATA: Any = object()
 driver: Any = None  # the driver's end of the conversation, which all objects ask
 
@@ -72,9 +76,10 @@ class Facts:
         created: Number of requests when the driver got to know it.
         moment: Number of requests when `data` was asked for.
         origin: "class" for a name with a capital that the test reads, "named" for what such a call gives,
-            ".x" for an attribute x of an object that a function returned, ".exception" for one of
-            an exception, otherwise "".
+            "relative" for an object of its class that an attribute or method of it gives, ".x" for an
+            attribute x of an object that a function returned, ".exception" for one of an exception, or "".
         is_member: The test has got it from what has a name.
+        owner: Of what is an attribute of such an object: the name of its class.
         is_computed: The program has got data of the test by the arithmetic that gave it.
 
     """
@@ -89,6 +94,7 @@ class Facts:
     answers: dict = field(default_factory=dict)
     is_member: bool = False
     is_computed: bool = False
+    owner: str = ""
     moment: int = -1
     origin: str = ""
 

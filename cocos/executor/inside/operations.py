@@ -36,6 +36,7 @@ __version__ __match_args__ __dataclass_fields__ """
 _SPECIAL = frozenset(_SPECIAL_WORDS.split())
 
 
+_EMPTY_ANSWERS = frozenset((int, float, complex, str, bytes, list, tuple, dict, set, frozenset))
 _REMEMBERED = frozenset(("__getitem__", "__iter__", "__len__", "__next__", "__bool__"))
 
 
@@ -146,14 +147,15 @@ class Operations(DriverEnd):
         """Do arithmetic. With data, such as `f(3) - 2.5`, the program gets what the test may expect."""
         others = [facts(arg) for arg in args if is_object(arg)]
         with_data = len(others) < len(args)
-        if with_data and found.origin != "named":
+        is_named = found.origin in ("named", "relative")
+        if with_data and not is_named:
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         result = self.request(operation, value, *args)
-        if found.origin == "named" and is_object(result) and facts(result).name == found.name:
-            facts(result).origin = "named"
+        if is_named and is_object(result) and facts(result).name == found.name:
+            facts(result).origin = found.origin
         if is_object(result) and (with_data or any(side.is_computed for side in (found, *others))):
             facts(result).is_computed = True
-        if not is_object(result) and (with_data or found.origin != "named"):
+        if not is_object(result) and (with_data or not is_named):
             self.mark(f"decided by {operation} of {found.name} of the program")
         return result
 
@@ -193,7 +195,7 @@ class Operations(DriverEnd):
         method = found.origin.partition(".")[2]
         result = self.request("call", value, *args, **kwargs)
         decides = result is not None and (args or kwargs or type(result) is bool)
-        says_no = type(result) is bool or (type(result) in (int, str, list, tuple, dict, set) and not result)
+        says_no = type(result) is bool or (type(result) in _EMPTY_ANSWERS and not result)
         is_plain = method in _PLAIN_METHODS or (method and says_no)
         if found.origin == ".exception" or (is_plain and decides):
             what = f"decided by the method {found.name} of a value of the program"
@@ -203,13 +205,17 @@ class Operations(DriverEnd):
         is_named = found.origin == "class" and self.numbers.get(id(value)) not in self.repeated
         if is_object(result) and is_named and facts(result).name == found.name:
             facts(result).origin = "named"
+        elif is_object(result) and facts(result).name == found.owner:
+            facts(result).origin = "relative"
         return result
 
     def _refuse_or_mark(self, what: str, found: Facts, args: tuple) -> None:
         """Mark the test, unless an object that a function returned is compared with data."""
         sides = [found, *map(facts, filter(is_object, args))]
         is_named = any(side.origin in NAMED or (side.is_member and len(sides) > 1) for side in sides)
-        if len(sides) == 1 and not is_named:
+        if args and len(sides) == 1 and found.origin == "relative":
+            is_named = False  # a method that should return data may have returned its object
+        elif len(sides) == 1 and not is_named:
             text = f"returned {found.name}, which is not a plain value"
             self.decide(["e", "NotPlainValue", text])
             raise NotPlainValue(text)
@@ -263,9 +269,11 @@ class Operations(DriverEnd):
         result = self.request("getattr", value, name)
         is_new = is_object(result) and facts(result).created == self.moment
         if is_object(result) and found.origin in NAMED:
-            facts(result).is_member = True
+            facts(result).is_member, facts(result).owner = True, found.name
             if is_new and name[:1].isupper():
                 facts(result).origin = "class"
+            elif is_new and facts(result).name == found.name:
+                facts(result).origin = "relative"
         elif is_new or (
             is_object(result) and facts(result).origin in ("", f".{name}") and not found.has_data
         ):

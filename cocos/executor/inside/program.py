@@ -232,14 +232,18 @@ class ProgramEnd(exchange.End):
                     if used in cells:
                         cells[used].cell_contents = self.decode(node)
                 return function
-            case ["error", int(number), [str(module), str(name), *_], args, _, list(attributes), *_]:
+            case ["error", int(number), [module, name, *_], args, _, list(attributes), cause, list(members)]:
                 cls = self.classes[name] if module == "setup" else vars(sys.modules[module])[name]
+                told = {attribute: self.decode(value) for attribute, value in attributes}
+                parts = (told["message"], [*map(self.decode, members)]) if members else self.decode(args)
                 # Not `cls(*args)`: the arguments of JSONDecodeError are others.
-                error = cls.__new__(cls, *(self.decode(args) or ()))
+                error = cls.__new__(cls, *(parts or ()))
                 self.add(number, error)
-                for attribute, value in attributes:
+                for attribute, value in told.items():
                     with suppress(AttributeError, TypeError):
-                        setattr(error, attribute, self.decode(value))
+                        setattr(error, attribute, value)
+                if cause is not None:
+                    error.__cause__ = self.decode(cause)
                 return error
         return data_types.decode_leaf(node)
 

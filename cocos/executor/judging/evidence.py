@@ -62,7 +62,7 @@ def read_result(
         return Reading(ExecutionResult(*failed, spent[1]), {})
     verdicts: list[Verdict] = []
     undecided: dict[int, tuple[str, bool]] = {}
-    bound: frozenset[str] = frozenset()  # by marked tests
+    changed: frozenset[str] = frozenset()  # by marked tests
     for plan, (duration_s, outcome, reason, is_programs) in zip(plans, rows, strict=False):
         if outcome[0] == "undecided":
             undecided[len(verdicts)] = shown(outcome[1]), is_programs
@@ -71,10 +71,10 @@ def read_result(
         elif setups.leaked:
             reason = f"the program gets {min(setups.leaked)} of the setup"
             is_programs = is_programs or setups.is_programs
-        elif not reason and (names := plan.reads & bound):
+        elif not reason and (names := plan.reads & changed):
             reason = f"reads {min(names)} of a test that is marked"
         if reason:
-            bound |= plan.binds
+            changed |= plan.changes
         verdict = _verdict(duration_s, outcome)
         if reason and (verdict.passed or plan.kind == "in child"):
             verdict = replace(verdict, in_child_reason=shown(reason), is_marked_by_program=is_programs)

@@ -28,6 +28,7 @@ from cocos.executor.judging.names import (
     names_in,
     names_of,
     standard_imports,
+    touched_names,
 )
 from cocos.executor.judging.setups import SetupNames, Setups, given_names, read_names, read_setups
 from cocos.executor.parser import parse, quiet
@@ -46,6 +47,7 @@ class Plan:
             the test computes with.
         private: Names of the setup that the test reads.
         binds: Names that the test binds at its top.
+        changes: These, and the names of what it changes in place.
         reads: Names that it takes from elsewhere.
         is_plain: It can leave nothing behind in the driver.
         reads_clock: It may compare the time with what the program says.
@@ -60,6 +62,7 @@ class Plan:
     helpers: frozenset[str] = frozenset()
     private: frozenset[str] = frozenset()
     binds: frozenset[str] = frozenset()
+    changes: frozenset[str] = frozenset()
     reads: frozenset[str] = frozenset()
     is_plain: bool = True
     reads_clock: bool = False
@@ -100,7 +103,7 @@ def in_child(plan: Plan, test: str, reason: str, is_programs_choice: bool = Fals
         is_programs_choice: What the program did is the reason.
 
     """
-    moved = Plan(test, "in child", binds=plan.binds, reads=plan.reads)
+    moved = Plan(test, "in child", binds=plan.binds, changes=plan.changes, reads=plan.reads)
     return replace(moved, reason=reason, is_programs_choice=is_programs_choice)
 
 
@@ -139,10 +142,27 @@ def plan_tests(program: Program) -> tuple[Plan, ...]:
     plans = [plan_test(test, setup, program.entry_point, own) for test in tests]
     used -= given_names(setup, tests)
     for number, plan in enumerate(plans):
-        if plan.kind == "driven" and (shared := (plan.private | plan.binds) & used):
+        shared = (plan.private | plan.binds) & used
+        if plan.kind == "driven" and (
+            shared := shared and shared - _same_constants(tests[number], program.code)
+        ):
             reason = f"the program uses {min(shared)}, which the test or the setup defines"
             plans[number] = in_child(plan, tests[number], reason, is_programs_choice=True)
     return together(plans, tests)
+
+
+def _same_constants(test: str, code: str) -> set[str]:
+    """Return the names to which a test and a candidate both assign the same, such as `MOD = 10**9 + 7`."""
+    found = []
+    for source in (test, code):
+        plain = [
+            node
+            for node in parse(source).body
+            if isinstance(node, ast.Assign)
+            and not any(isinstance(part, ast.Name) for part in ast.walk(node.value))
+        ]
+        found.append({ast.unparse(node): node for node in plain})
+    return bound_names(node for text in found[0].keys() & found[1] for node in ast.walk(found[0][text]))
 
 
 def split_setup(program: Program, plans: tuple[Plan, ...]) -> Setups:
@@ -173,7 +193,7 @@ def _plan(test: str, tree: ast.Module, setup: SetupNames, entry_point: str, own:
     binds = frozenset(bound_names(tree.body).union(*map(_assigned, tree.body)))
     candidate_names |= (_read_early(tree.body) & binds) - elsewhere - modules
     if reason := why_in_child(nodes, candidate_names, modules, all(map(_only_defines, tree.body))):
-        return in_child(Plan(test, binds=binds, reads=frozenset(free)), test, reason)
+        return in_child(Plan(test, binds=binds, changes=binds, reads=frozenset(free)), test, reason)
     lines = [imports[name] for name in sorted(imports)]
     return Plan(
         "\n".join([*lines, instrumented(test)]),
@@ -181,6 +201,7 @@ def _plan(test: str, tree: ast.Module, setup: SetupNames, entry_point: str, own:
         helpers=frozenset(own & candidate_names - {entry_point} if candidate_names - own else ()),
         private=frozenset(private),
         binds=binds,
+        changes=binds.union(*map(touched_names, tree.body)),
         reads=frozenset(free),
         is_plain=is_plain([*nodes, *ast.walk(ast.parse("\n".join(lines)))]) and setup.is_plain,
         reads_clock=any(getattr(n, "attr", getattr(n, "id", "")) in _CLOCKS for n in nodes),
