@@ -243,6 +243,8 @@ PASS = {
     "values that methods return": Case("class V:\n    def __init__(s, x): s.x = x\n    def __mul__(s, k): return V(k * s.x)\n    def __abs__(s): return abs(s.x)\n    def copy(s): return V(s.x)\n    @classmethod\n    def unit(cls): return cls(1)\n    @property\n    def twice(s): return s * 2", "assert (V.unit() * 3).copy().x == 3 == abs(V(-1).twice * 1.5)"),
     "an exception with its cause, and a group": Case("def f(e): return str(e), str(e.__cause__)\ndef n(g): return len(g.exceptions)", "try:\n    try: {}[1]\n    except KeyError as k: raise RuntimeError('bad') from k\nexcept RuntimeError as e: assert f(e) == ('bad', '1')\nassert n(ExceptionGroup('g', [ValueError(1), KeyError(2)])) == 2"),
     "a modulus of both sides": Case("MOD = 10**9 + 7\ndef f(n): return pow(2, n, MOD)", "MOD = 10**9 + 7\nassert f(100) == pow(2, 100) % MOD"),
+    "helpers of the setup with usual local names": Case("def build(xs): return Node(xs[0])", "assert is_same(build([1, 2]), make([1, 2]))", "class Node:\n    def __init__(self, val): self.val = val\ndef make(values):\n    val = values[0]\n    return Node(val)\ndef is_same(p, q): return p.val == q.val"),
+    "objects that are no data": Case("class Stack: pass\ndef f(): return Stack()", "assert not isinstance(f(), int) and not isinstance(Stack(), (list, dict))"),
     "a name that is read before it is bound": Case("def f(x): return x", "g = f\nf = g(3)\nassert f == 3"),
 }  # fmt: skip
 
@@ -334,6 +336,7 @@ WRONG = {
     "a function of the program in place of a helper": Case("def f(h):\n    r = P(0)\n    r.same = lambda o: True\n    return r", "assert f(1) == P(77123)", "class P:\n    def __init__(s, x): s.x = x\n    def same(s, o): return s.x == o.x\n    def __eq__(s, o): return s.same(o)"),
     "a Counter of its own, which is a class": Case("class Counter:\n    def __init__(s, *a): pass\n    def __eq__(s, o): return True\ndef f(s): return 0", "assert Counter(f('aab')) == Counter('aab')"),
     "a text for a list": Case("class L(list): __eq__ = lambda s, o: True\ndef order(d): return 'ba'\ndef sort_by(xs, key): return L()", "o = order({'b': 'a'})\nassert sort_by(['a', 'b'], o.index) == ['b', 'a']"),
+    "an error that its context manager swallows": Case("class C:\n    def get(s): raise ValueError\n    def __enter__(s): return s\n    def __exit__(s, *a): return True", "with C() as c: assert c.get() == 77123"),
     "a view of what it chose to return": Case("from collections import UserDict\ndef to_d(d): return UserDict(d)\ndef frm(items): return dict(a=1)", "assert frm(to_d({'a': 1}).items()) == {'a': 1}"),
     "an object of a class that it chose to return": Case("def f(x): return object\ndef g(x): return 5", "assert g(f(3)()) == 5"),
     "classes that the program denies": Case("import sys\nend = sys.modules['program'].ProgramEnd if 'program' in sys.modules else None\nold = end._perform\nend._perform = lambda s, o, v, k: [] if o == 'classes' else old(s, o, v, k)\ndef inv(t): return t", "assert inv(Node(1, Node(2, None))).b.a == 2", "class Node:\n    def __init__(self, a, b): self.a, self.b = a, b"),
@@ -375,6 +378,34 @@ def test_no_file_that_a_program_wrote_is_imported_beside_the_evidence(executor, 
     )
     results = executor.run([first, Program("def f(x): return x", (test,))])
     assert [(r.num_passed, r.infra_error) for r in results] == [(0, None)] * 2
+
+
+TEXT = "__import__('sys').modules['objects'].driver.namespace.update(__compare__=lambda *a: True)"
+
+
+@pytest.mark.parametrize(
+    "evaluates",
+    [
+        "from typing import get_type_hints\nget_type_hints(f)",
+        "import timeit\ntimeit.timeit(text(), number=1)",
+        "import doctest\n"
+        "t = doctest.DocTestParser().get_doctest(f.__doc__, {}, 'f', 'f', 0)\n"
+        "doctest.DocTestRunner(verbose=False).run(t, out=lambda s: None)",
+        "import logging.config\n"
+        "way = {'()': 'timeit.timeit', 'stmt': text()}\n"
+        "logging.config.dictConfig({'version': 1, 'formatters': {'a': way}})",
+        "import pickle as p\nimport base64\np.loads(base64.b64decode(pickled()))",
+    ],
+)
+def test_no_text_of_a_program_runs_beside_the_evidence(executor, evaluates):
+    code = (
+        f'import base64, pickle\nTEXT = "{TEXT}"\nclass P: __reduce__ = lambda s: (eval, (TEXT,))\n'
+        "def text(): return TEXT\ndef pickled(): return base64.b64encode(pickle.dumps(P())).decode()\n"
+        f'def f(x) -> "{TEXT}":\n    """\n    >>> {TEXT}\n    """\n    return 5\n'
+    )
+    test = "assert f(3) == 77123"
+    programs = [Program(code, (f"{evaluates}\n{test}", test)), Program("def f(x): return x", (test,))]
+    assert [(r.num_passed, r.infra_error) for r in executor.run(programs)] == [(0, None)] * 2
 
 
 def test_a_helper_beside_the_program_is_imported_as_in_plain_python(executor):

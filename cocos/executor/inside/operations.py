@@ -64,6 +64,7 @@ class Names(dict):
         self.helpers = helpers
         driver.remote |= self.own
         self["callable"], self["hasattr"] = driver.is_callable, driver.has_attribute
+        self["isinstance"] = driver.is_instance
         for name in driver.remote & self.keys():
             del self[name]
 
@@ -105,6 +106,14 @@ class Operations(DriverEnd):
     def is_callable(self, value: Any, /) -> bool:
         """Return what `callable(value)` is in the program's process."""
         return bool(self.request("callable", value)) if is_object(value) else callable(value)
+
+    def is_instance(self, value: Any, classes: Any, /) -> bool:
+        """Return `isinstance(value, classes)`. An object whose class derives from none of data is no data."""
+        kinds = classes if type(classes) is tuple else (classes,)
+        is_data = not is_object(value) or facts(value).is_known or facts(value).has_data
+        if not is_data and all(type(kind) is type and kind in data_types.DATA_CLASSES for kind in kinds):
+            return False
+        return isinstance(value, classes)
 
     def note_name(self, value: Any, name: str) -> None:
         """Note that the test names a class of the program. A function has another name of its class."""
@@ -188,7 +197,10 @@ class Operations(DriverEnd):
     def _exit(self, value: Any, found: Facts, args: tuple) -> bool:
         if not self.request("__exit__", value, *args[:2], None) or args[0] is None:
             return False
-        self.mark("decided by __exit__ of the program", found.origin not in NAMED)
+        is_programs_error = (
+            args[1] is not None and self.numbers.get(id(args[1]), self._parity) % 2 != self._parity
+        )
+        self.mark("decided by __exit__ of the program", found.origin not in NAMED or is_programs_error)
         return not issubclass(args[0], AssertionError)  # a failed assert stays one
 
     def _call(self, value: Any, found: Facts, args: tuple, kwargs: dict) -> Any:

@@ -7,11 +7,12 @@ import _signal  # not `signal`, which converts masks to sets of enum members
 import os
 import select
 import time
-from _signal import SIGCHLD, SIGKILL
+from _signal import SIGCHLD, SIGCONT, SIGKILL, SIGSTOP
 
 ABANDONED = "the trusted process has ended"  # so nobody waits for the answer
 CPUCLOCK_SCHED = 2  # the clock of a process's processor time; see clock_getcpuclockid(3)
 MAX_ROUNDS = 1000  # of killing what a program's processes have started meanwhile
+FREE_ROUNDS = 5  # before they are stopped, so that they start no more
 
 
 class Watch:
@@ -85,16 +86,21 @@ class Program:
         if not self.is_reaped:
             os.kill(self.pid, SIGKILL)
             self.reap(0)
-        for _ in range(MAX_ROUNDS):
+        is_first = os.getpid() == 1
+        for rounds in range(MAX_ROUNDS):
             others = [pid for pid in children() if pid != driver]
             if not others:
+                if is_first and rounds > FREE_ROUNDS:
+                    os.kill(driver, SIGCONT)
                 return
+            if is_first and rounds >= FREE_ROUNDS:
+                os.kill(-1, SIGSTOP)
             for pid in others:
                 os.kill(pid, SIGKILL)
             # A killed process's own children become ours only after its death.
             for pid in others:
                 os.waitpid(pid, 0)
-        if os.getpid() == 1:
+        if is_first:
             os.kill(-1, SIGKILL)  # every process of this PID namespace except ourselves
 
 

@@ -104,6 +104,9 @@ def names_in(node: ast.AST) -> set[str]:
 
 def touched_names(statement: ast.stmt) -> set[str]:
     """Return the names that a statement binds, in any form, and those of what it changes in place."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        inner = (node.names for node in ast.walk(statement) if isinstance(node, ast.Global))
+        return {statement.name}.union(*inner)
     names = bound_names(ast.walk(statement))
     for node in ast.walk(statement):
         match node:
