@@ -245,6 +245,7 @@ PASS = {
     "a modulus of both sides": Case("MOD = 10**9 + 7\ndef f(n): return pow(2, n, MOD)", "MOD = 10**9 + 7\nassert f(100) == pow(2, 100) % MOD"),
     "helpers of the setup with usual local names": Case("def build(xs): return Node(xs[0])", "assert is_same(build([1, 2]), make([1, 2]))", "class Node:\n    def __init__(self, val): self.val = val\ndef make(values):\n    val = values[0]\n    return Node(val)\ndef is_same(p, q): return p.val == q.val"),
     "objects that are no data": Case("class Stack: pass\ndef f(): return Stack()", "assert not isinstance(f(), int) and not isinstance(Stack(), (list, dict))"),
+    "the time that a function takes": Case("def f(x): return x", "from timeit import timeit\nassert timeit(lambda: f(3), number=2) < 5"),
     "a name that is read before it is bound": Case("def f(x): return x", "g = f\nf = g(3)\nassert f == 3"),
 }  # fmt: skip
 

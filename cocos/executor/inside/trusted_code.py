@@ -5,6 +5,7 @@ import _io
 import io
 import os
 import sys
+import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -34,7 +35,7 @@ def restrict(refuse: Callable[[str], NoReturn]) -> None:
         return create_dynamic(spec, *file)
 
     def audit(event: str, args: tuple) -> None:
-        if event == "exec" and sys._getframe(1).f_globals.get("__name__") not in _RUNNING:
+        if event == "exec" and not _is_trusted(sys._getframe(1)):
             refuse("the test evaluates text")
         if event in ("pickle.find_class", "ctypes.dlopen"):
             refuse("the test unpickles, or loads a library")
@@ -43,3 +44,11 @@ def restrict(refuse: Callable[[str], NoReturn]) -> None:
         setattr(module, "open_code", open_installed)  # noqa: B010 - mypy knows no other function there
     setattr(_imp, "create_dynamic", create_installed)  # noqa: B010
     sys.addaudithook(audit)
+
+
+def _is_trusted(frame: types.FrameType) -> bool:
+    """Return whether what is running text is one of the modules above, or times a function."""
+    module, local = frame.f_globals.get("__name__"), frame.f_locals
+    if module == "timeit":
+        return local.get("stmt") == "_stmt()" and local.get("setup") in ("pass", "_setup()")
+    return module in _RUNNING
