@@ -8,6 +8,7 @@ from cocos.config.option import option_names
 from cocos.config.turn_options import AGENT_TEMPERATURES
 from cocos.extraction import NO_PROGRAM
 from cocos.report.finished_runs import FinishedRun, RunComparison
+from cocos.report.token_curves import choice_note, token_curves
 from cocos.trajectories import Rules
 
 MIN_SHARE = 0.01  # of the completions: fewer that are cut off or empty move no accuracy by more
@@ -24,6 +25,7 @@ def caveats(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = 
     """Return a sentence for each reason not to trust the numbers; [] if there is none."""
     return [
         *(sentence for run in runs for sentence in _of_run(run)),
+        *_of_choices(runs),
         *(sentence for comparison in comparisons for sentence in _of_comparison(comparison)),
     ]
 
@@ -71,6 +73,19 @@ def _of_run(run: FinishedRun) -> Iterator[str]:
         )
     if failures := run.metrics["num_infra_failures"]:
         yield f"{run.name}: {failures} turns met a failure of executor or endpoint and are not scored."
+
+
+def _of_choices(runs: Sequence[FinishedRun]) -> Iterator[str]:
+    """Yield a sentence if the tests that choose among a run's programs are those that score it."""
+    chosen = [c.run for c in token_curves(runs) if c.is_sampled or c.resampling or choice_note(c)]
+    names = dict.fromkeys(
+        run.name for run in chosen if all(row["num_visible_tests"] == len(row["tests"]) for row in run.rows)
+    )
+    if names:
+        yield (
+            f"{', '.join(names)}: every test is visible, so accuracies against tokens, where the visible "
+            "tests choose, are those of an oracle; hide some tests with --visible_tests."
+        )
 
 
 def _repaired_share(run: FinishedRun) -> float | None:

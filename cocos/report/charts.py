@@ -180,7 +180,7 @@ def draw_costs(axes: Axes, runs: Sequence[FinishedRun]) -> str:
             f"{median(seconds):.3g} s; largest: {max(tokens)} tokens, {max(seconds):.3g} s."
         )
     axes.set(title="tokens and seconds of each problem", xlabel="problem, in the order of the rows")
-    axes.set_ylabel("tokens generated", color=style.run_colour(0) if is_one else INK)
+    axes.set_ylabel("sampled tokens", color=style.run_colour(0) if is_one else INK)
     right.set_ylabel("seconds (points)", color=style.run_colour(1) if is_one else INK)
     right.set_ylim(bottom=0)
     right.spines["right"].set_visible(True)

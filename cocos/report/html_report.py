@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -21,6 +21,7 @@ from cocos.intervals import Estimate
 from cocos.report import tables
 from cocos.report.caveats import caveats
 from cocos.report.finished_runs import FinishedRun, RunComparison, group_by_conditions
+from cocos.report.token_curves import token_curves
 
 if TYPE_CHECKING:  # needs matplotlib
     from cocos.report.charts import Charts
@@ -41,7 +42,9 @@ def page_parts(
         lacks_interval=any(tables.NO_INTERVAL_NOTE in table.notes for table in shown),
         groups=group_by_conditions(runs),
         further_tables=tables.further_tables(runs),
+        overview=overview(runs) if len(runs) > 1 else [],
         resampling=tables.resampling_sentences(runs),
+        choices=tables.choice_notes(runs),
         comparisons=comparisons,
         excluded=list(tables.excluded_problems(comparisons)),
         charts=charts,
@@ -68,7 +71,10 @@ def _environment() -> Environment:
         "in_child_note": tables.IN_CHILD_NOTE,
         "no_interval": tables.NO_INTERVAL,
         "no_interval_note": tables.NO_INTERVAL_NOTE,
+        "resampling_heading": tables.RESAMPLING,
+        "resampling_note": tables.RESAMPLING_NOTE,
     }
+    environment.filters["mean"] = tables.format_mean
     environment.filters["p_value"] = tables.format_p_value
     environment.filters["accuracy_heading"] = tables.accuracy_heading
     environment.filters["error_rows"] = error_rows
@@ -78,6 +84,21 @@ def _environment() -> Environment:
 
 def _read(name: str) -> str:
     return files("cocos.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+class OverviewRow(NamedTuple):
+    """A run in the table above all others."""
+
+    run: FinishedRun
+    # Accuracy after the last turn minus resampling's at as many sampled tokens; None: it is not compared.
+    difference: Estimate | None
+
+
+def overview(runs: Sequence[FinishedRun]) -> list[OverviewRow]:
+    """Return each run with its difference to resampling."""
+    curves = {curve.run.name: curve for curve in token_curves(runs) if not curve.is_sampled}
+    differences = {name: curve.difference(curve.points[-1]) for name, curve in curves.items()}
+    return [OverviewRow(run, differences.get(run.name)) for run in runs]
 
 
 @dataclass(frozen=True)

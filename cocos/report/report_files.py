@@ -13,6 +13,7 @@ from cocos.report.finished_runs import FinishedRun, RunComparison
 from cocos.report.html_report import page_parts
 from cocos.report.tables import (
     Table,
+    choice_notes,
     comparison_table,
     excluded_problems,
     printable_error_type,
@@ -65,7 +66,7 @@ def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunCompar
     """Return the contents of report.md."""
     tables = run_tables(runs)
     parts = [f"**Caution.** {sentence}" for sentence in caveats(runs, comparisons)]
-    parts += resampling_sentences(runs)
+    parts += resampling_sentences(runs) + choice_notes(runs)
     parts += [_section(table) for table in tables]
     if comparisons:
         tables.append(comparison_table(comparisons))
@@ -108,7 +109,7 @@ def print_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunCompariso
     for table in tables:
         print(table.heading, *table_lines(table, width), "", sep="\n")
     notes = dict.fromkeys(note for table in tables for note in table.notes)
-    for note in [*excluded_problems(comparisons), *notes, *resampling_sentences(runs)]:
+    for note in [*excluded_problems(comparisons), *notes, *resampling_sentences(runs), *choice_notes(runs)]:
         print(textwrap.fill(note, width))
     for sentence in caveats(runs, comparisons):
         print(textwrap.fill(f"caution: {sentence}", width))

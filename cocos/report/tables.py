@@ -15,7 +15,15 @@ from cocos.report.finished_runs import (
     group_by_conditions,
     pool,
 )
-from cocos.report.token_curves import Curve, Point, strata, token_curves, verdict
+from cocos.report.token_curves import (
+    Curve,
+    Point,
+    choice_note,
+    lacks_resampling,
+    strata,
+    token_curves,
+    verdict,
+)
 
 NO_INTERVAL = "(no interval)"
 NO_INTERVAL_NOTE = (
@@ -68,6 +76,12 @@ RESAMPLING = "- resampling"
 RESAMPLING_NOTE = (
     f"{RESAMPLING}: the difference to the same model asked again with all visible tests shown, at as many "
     "sampled tokens, paired by problem; a dash: there is no such run, or it has fewer tokens."
+)
+
+
+NO_RESAMPLING = (
+    "There is no resampling run to compare with: evaluate the model again with the same options and "
+    "--carry nothing --temperature 0 0.8 --output_dir AGAIN, then give both folders to cocos report."
 )
 
 
@@ -251,7 +265,7 @@ def _token_table(curves: Sequence[Curve], part: str) -> Table:
             if curve.is_sampled and point.programs & (point.programs - 1) and point != curve.points[-1]:
                 continue  # of many samples 1, 2, 4, ... and all
             rows.append([curve.label, str(point.programs), *_token_cells(curve, point)])
-    header = ["model", "programs", "accuracy", "tokens sampled", "+ new prompts", "+ all prompts", RESAMPLING]
+    header = ["model", "programs", "accuracy", "sampled tokens", "+ new prompts", "+ all prompts", RESAMPLING]
     return Table(f"Accuracy against tokens, the visible tests choose{part}", "%", header, rows)
 
 
@@ -263,7 +277,14 @@ def _token_cells(curve: Curve, point: Point) -> list[str]:
 
 def resampling_sentences(runs: Sequence[FinishedRun]) -> list[str]:
     """Return for each run over several turns whether it beats resampling, if there is such a run."""
+    if lacks_resampling(runs):
+        return [NO_RESAMPLING]
     return [sentence for curve in token_curves(runs) if (sentence := verdict(curve))]
+
+
+def choice_notes(runs: Sequence[FinishedRun]) -> list[str]:
+    """Return for each run with two accuracies at its last turn why it has them."""
+    return [note for curve in token_curves(runs) if (note := choice_note(curve))]
 
 
 def bugs_table(runs: Sequence[FinishedRun]) -> Table:
@@ -288,7 +309,7 @@ def means_table(runs: Sequence[FinishedRun]) -> Table:
         mean_of_thoughts = format_mean(thoughts / run.metrics["num_trajectories"])
         rows.append([run.label, "mean", *(format_mean(speed[name]) for name in means), mean_of_thoughts])
         rows.append([run.label, "total", *(f"{speed[name]:.0f}" for name in totals), str(thoughts)])
-    header = ["model", "trajectories", "seconds of generation", "completion tokens", "prompt tokens"]
+    header = ["model", "trajectories", "seconds of generation", "sampled tokens", "prompt tokens"]
     if any(run.statistics.num_thought_tokens for run in runs):
         header.append("thought tokens")
     return Table("Seconds and tokens", "", header, [row[: len(header)] for row in rows], num_names=2)

@@ -97,17 +97,40 @@ def strata(profile: FinishedRun) -> dict[str, list[str]]:
 
 
 def verdict(curve: Curve) -> str | None:
-    """Return a sentence that says whether the last turn beats resampling; None: it is not compared."""
+    """Return a sentence that compares the last turn with resampling; None: it is not compared."""
     point = curve.points[-1]
     if curve.resampling is None or (difference := curve.difference(point)) is None:
         return None
-    asked = "" if _shows_all_tests(curve.resampling.run) else " (which shows fewer tests than are visible)"
-    words = f"{abs(100 * difference.value):.1f} points {'above' if difference.value >= 0 else 'below'}"
-    if difference.low is None or difference.low <= 0 <= (difference.high or 0):
-        words += ", which may be chance,"
+    value, low, high = difference
+    interval = "(no interval)" if low is None or high is None else f"[{100 * low:.1f}, {100 * high:.1f}]"
+    is_unsure = low is None or high is None or low <= 0 <= high
+    asked = "" if _shows_all_tests(curve.resampling.run) else ", which shows fewer tests than are visible"
     return (
-        f"{curve.run.label}: {point.programs} programs are {words} resampling by "
-        f"{curve.resampling.run.label}{asked} at {point.tokens.sampled:.0f} sampled tokens per problem."
+        f"After {point.programs} programs ({point.tokens.sampled:.0f} tokens) {curve.label} has "
+        f"{100 * point.accuracy:.1f} %; resampling ({curve.resampling.label}{asked}) has "
+        f"{100 * (point.accuracy - value):.1f} % at as many tokens: {100 * value:+.1f} points {interval}, "
+        f"{'may be chance, ' if is_unsure else ''}{len(point.right_P)} problems."
+    )
+
+
+def lacks_resampling(runs: Sequence[FinishedRun]) -> bool:
+    """Return whether there is a single run, over several turns, and no resampling to compare it with."""
+    if len(runs) > 1:
+        return False
+    curves = token_curves(runs)
+    return len(curves) == 1 and not _is_resampling(curves[0])
+
+
+def choice_note(curve: Curve) -> str | None:
+    """Return why a run over several turns has two accuracies; None: it has one."""
+    run, last = curve.run, curve.run.num_turns
+    shares = (curve.points[-1].accuracy, run.estimate(f"acc_t{last}").value)
+    chosen, final = (f"{100 * share:.1f} %" for share in shares)
+    if curve.is_sampled or chosen == final:
+        return None
+    return (
+        f"{run.name} has {chosen} where the visible tests choose, since a problem ends with its first "
+        f"program that passes them, and {final} after turn {last}, where the last program counts."
     )
 
 

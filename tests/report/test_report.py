@@ -167,7 +167,7 @@ def test_seconds_and_tokens_are_listed(tmp_path):
     speed |= {"generation_s": 12.4, "completion_tokens": 24680, "prompt_tokens": 1975300}
     text = markdown_report(load_runs([evaluated(tmp_path / "a", TWO_TURNS, speed=speed)]))
     assert rows_of(text, "## Seconds and tokens") == [
-        ["model", "trajectories", "seconds of generation", "completion tokens", "prompt tokens"],
+        ["model", "trajectories", "seconds of generation", "sampled tokens", "prompt tokens"],
         ["a", "mean", "0.0424", "1234.6", "98765.0"],
         ["a", "total", "12", "24680", "1975300"],
     ]
@@ -415,7 +415,8 @@ def test_options_that_differ_between_compared_runs_are_told_and_those_without_ef
             ),
         ]
     )
-    [sentence] = caveats(loaded, compare_runs(loaded))
+    oracle, sentence = caveats(loaded, compare_runs(loaded))
+    assert oracle.startswith("greedy, same, sampled: every test is visible")
     assert sentence == (
         "greedy and sampled were measured with different options: --temperature 0.0 and 0.8 0.2, "
         "--max_completion_length 64 and 96. Their difference may come from these."

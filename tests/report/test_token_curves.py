@@ -1,5 +1,6 @@
 """Accuracy against tokens, and what resampling gives for as many."""
 
+import re
 import sys
 from dataclasses import replace
 from math import sqrt
@@ -13,11 +14,11 @@ from cocos.problems import Problem
 from cocos.report.charts import draw_token_curves
 from cocos.report.finished_runs import load_runs
 from cocos.report.report_files import markdown_report
-from cocos.report.tables import token_tables
+from cocos.report.tables import NO_RESAMPLING, RESAMPLING_NOTE, token_tables
 from cocos.report.token_curves import token_curves, verdict
 from cocos.trajectories import Trajectory, Turn
 from tests.support.commands import succeed
-from tests.support.report import INFRA_FAILURE, evaluated, page_of, trajectory
+from tests.support.report import FAILED, INFRA_FAILURE, PASSED, evaluated, page_of, trajectory
 
 SAMPLED = {"temperature": [0.8], "num_turns": 1}
 AGAIN = {"carry": "nothing"}
@@ -119,8 +120,8 @@ def test_turns_are_compared_with_resampling_at_as_many_sampled_tokens(tmp_path):
     assert turns.difference(turns.points[1]).value == pytest.approx(0.75)
     assert turns.difference(turns.points[0]).value == 0.0
     assert verdict(turns) == (
-        "turns: 2 programs are 75.0 points above, which may be chance, resampling by again (nothing of "
-        "earlier turns) at 15 sampled tokens per problem."
+        "After 2 programs (15 tokens) turns has 100.0 %; resampling (again) has 25.0 % at as many tokens: "
+        "+75.0 points (no interval), may be chance, 2 problems."
     )
 
 
@@ -139,7 +140,7 @@ def test_the_interval_of_the_difference_is_paired_by_problem(tmp_path):
     # half of the problems gain 1, half 1 - 1/2: mean 3/4, each 1/4 from it
     half = 1.959964 * sqrt(20 / 4**2) / 20
     assert turns.difference(turns.points[1]) == pytest.approx((0.75, 0.75 - half, 0.75 + half))
-    assert "75.0 points above resampling" in verdict(turns)
+    assert verdict(turns).endswith(": +75.0 points [64.0, 86.0], 20 problems.")
 
 
 def test_more_tokens_than_resampling_has_give_a_dash_and_not_a_guess(tmp_path):
@@ -174,7 +175,7 @@ def test_blind_resampling_is_compared_with_the_one_that_shows_all_tests(tmp_path
         None,
     ]
     alone = token_curves(load_runs([turns, blind]))[0]
-    assert "(which shows fewer tests than are visible)" in verdict(alone)
+    assert "resampling (blind, which shows fewer tests than are visible) has" in verdict(alone)
 
 
 def test_the_report_says_it_first_and_draws_all_runs_in_one_picture(tmp_path):
@@ -183,12 +184,39 @@ def test_the_report_says_it_first_and_draws_all_runs_in_one_picture(tmp_path):
     sentence = verdict(token_curves(runs)[0])
     assert text.index(sentence) < text.index("##")
     assert page.index(sentence) < page.index('id="accuracy"')
+    assert page.index('id="overview"') < page.index(sentence) and page.count(RESAMPLING_NOTE) == 1
+    row = page[page.index('<th scope="row">turns<br>') :].partition("</tr>")[0]
+    # 2 problems, none right at turn 1, both at turn 2, for 10 + 5 tokens: 1 - 1/4
+    assert re.findall(r"<td>(?:<b[^>]*>)?([^<]*)", row) == ["2", "0.0", "100.0", "15.0", "+75.0"]
     axes = Figure().subplots()
     drawn = draw_token_curves(axes, token_curves(runs))
     assert [list(line.get_xdata()) for line in axes.lines] == [[10, 15], [10, 20]]
     assert drawn.startswith(
         "Accuracy against sampled tokens: turns 0.0 % for 10 tokens, 100.0 % for 15 tokens;"
     )
+
+
+def test_one_run_over_several_turns_is_told_how_to_make_a_resampling_run(tmp_path):
+    turns, again = turns_and_resampling(tmp_path)
+    for folders, is_told in (([turns], True), ([again], False), ([turns, again], False)):
+        assert (NO_RESAMPLING in markdown_report(load_runs(folders))) == is_told
+    assert NO_RESAMPLING in page_of(load_runs([turns])) and 'id="overview"' not in page_of(load_runs([turns]))
+
+
+def test_a_run_with_two_accuracies_says_why(tmp_path):
+    """The first program passes and is right, the second is not: 100 % where the visible tests choose, then 0 %."""
+    runs = load_runs([evaluated(tmp_path / "run", [played("a", (RIGHT, 20, 10), (WRONG, 40, 5))])])
+    said = "run has 100.0 % where the visible tests choose"
+    assert said in markdown_report(runs) and said in page_of(runs)
+    assert said not in markdown_report(load_runs(turns_and_resampling(tmp_path)))
+
+
+def test_choosing_by_all_tests_is_a_caution(tmp_path):
+    hidden = [played("a", (result, 20, 10), sample=sample) for sample, result in enumerate((RIGHT, WRONG))]
+    shown = [trajectory("a", *result, sample=sample) for sample, result in enumerate(([PASSED], [FAILED]))]
+    for name, rows, warns in (("hidden", hidden, False), ("shown", shown, True)):
+        text = markdown_report(load_runs([evaluated(tmp_path / name, rows, options=SAMPLED)]))
+        assert (f"{name}: every test is visible" in text) == warns
 
 
 def test_a_profile_splits_the_problems_by_their_solve_rate(tmp_path):
