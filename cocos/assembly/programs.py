@@ -21,7 +21,7 @@ def open_executor(
 ) -> Executor:
     """Start the executor that the options describe; the caller closes it.
 
-    With `--sandbox auto`, print which level it has and why no stronger one.
+    With `--sandbox auto`, print which level it has, and below namespaces why no stronger one.
 
     Args:
         problems: Problems whose references set the time limits with `--program_timeout_factor`.
@@ -38,9 +38,10 @@ def open_executor(
         tuple(options.program_packages),
     )
     if is_main_process() and (sandbox or options.sandbox) == "auto":
-        stronger = takewhile(lambda level: level.name != executor.isolation, LEVELS)
-        reasons = "".join(f"; not {level.name}: {level.missing_reason()}" for level in stronger)
-        print(f"--sandbox auto: isolation level {executor.isolation}{reasons}", file=sys.stderr)
+        stronger = [*takewhile(lambda level: level.name != executor.isolation, LEVELS)]
+        is_weak = any(level.name == "namespaces" for level in stronger)
+        reasons = [f"; not {level.name}: {level.missing_reason()}" for level in stronger if is_weak]
+        print(f"programs isolated by {executor.isolation}{''.join(reasons)}", file=sys.stderr)
     if isinstance(options, ScoringOptions) and options.program_timeout_factor is not None:
         references = [as_program(problem, problem.code) for problem in problems if problem.code.strip()]
         try:

@@ -40,7 +40,7 @@ def main() -> None:
 
     sys.argv[1:] = [json.dumps(asdict(options))]  # for app.py
     page = shared(sys.argv[1])
-    print(f"programs isolated by {page.executor.isolation}; folders: {', '.join(options.roots)}", flush=True)
+    print(f"folders: {', '.join(options.roots)}", flush=True)
     if page.token:
         print(f"warning: other machines can reach --address {options.address}, without encryption")
         print(f"token for visitors: {page.token}", flush=True)

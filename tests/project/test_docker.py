@@ -11,7 +11,7 @@ import pytest
 from cocos.assembly.programs import open_executor
 from cocos.commands import COMMANDS
 from cocos.config.executor_options import ExecutorOptions
-from cocos.executor.sandboxes import docker
+from cocos.executor.sandboxes import docker, namespaces
 from cocos.executor.sandboxes.interpreter import Interpreter
 from cocos.executor.worker import Worker, WorkerUnusable
 from tests.support.paths import ROOT
@@ -90,18 +90,27 @@ def test_an_engine_that_stops_ends_a_run_with_its_own_words(tmp_path, monkeypatc
         Worker(lambda: docker.launch(ExecutorOptions().program_limits, Interpreter()))
 
 
-def test_auto_says_its_level_and_why_no_stronger_one(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("has_bubblewrap", [True, False])
+def test_auto_says_its_level_and_below_namespaces_why_no_stronger_one(
+    tmp_path, monkeypatch, capsys, request, has_bubblewrap
+):
     """The engine does not answer, as when its daemon has stopped."""
     client = tmp_path / "docker"
     client.write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon.' >&2\nexit 1\n")
     client.chmod(0o755)
     monkeypatch.setenv("DOCKER_BIN", str(client))
+    if not has_bubblewrap:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        namespaces.missing_reason.cache_clear()
+        request.addfinalizer(namespaces.missing_reason.cache_clear)
     with open_executor(ExecutorOptions(executor_workers=1)) as executor:
         told = capsys.readouterr().err
-    assert told.startswith(
-        f"--sandbox auto: isolation level {executor.isolation}; not docker: no docker engine"
-    )
-    assert "start the daemon" in told and "Cannot connect" in told and told.count("\n") == 1
+    if executor.isolation == "namespaces":
+        assert told == "programs isolated by namespaces\n"
+    else:
+        assert told.startswith("programs isolated by seccomp; not docker: no docker engine")
+        assert "start the daemon" in told and "Cannot connect" in told and told.count("\n") == 1
+        assert "; not namespaces: bubblewrap is not installed" in told or has_bubblewrap
     with open_executor(ExecutorOptions(executor_workers=1, sandbox=executor.isolation)):
         assert capsys.readouterr().err == ""
 

@@ -83,7 +83,7 @@ def test_a_run_says_what_starts_and_what_was_made_and_nothing_else(run):
     assert len(examples) + len(steps) == len(middle) and len(examples) >= 12
     assert max(map(len, examples)) <= 96
     [level] = [line for line in done.stderr.splitlines() if line and "Loading weights" not in line]
-    assert level.startswith(f"--sandbox auto: isolation level {third.split()[-1]}")
+    assert level.startswith(f"programs isolated by {third.split()[-1]}")
 
 
 def test_the_card_says_what_the_model_is_and_cites_the_method(run):

@@ -91,10 +91,10 @@ def cocos(out, *words):
 
 
 def end(running):
-    """Wait for a run; return its exit status, and its lines on stderr without those of loading weights and --sandbox auto."""
+    """Wait for a run; return its exit status, and its lines on stderr without those of loading weights and the isolation."""
     done = running.finish()
     assert "Traceback" not in done.stderr, done.stderr[-3000:]
-    others = ("Loading weights", "--sandbox auto: isolation level")
+    others = ("Loading weights", "programs isolated by")
     said = [line for line in done.stderr.splitlines() if line and not any(part in line for part in others)]
     return done.returncode, said
 
