@@ -17,7 +17,6 @@ def main() -> None:
     from functools import partial
     from pathlib import Path
 
-    import cocos.page
     from cocos.config.command_line import parse_options
     from cocos.page.page_options import PageOptions
 
@@ -31,7 +30,10 @@ def main() -> None:
 
         raise ValueError(f"the page needs streamlit: {install_command('page')}") from None
 
-    # These import PyTorch and the agents' package, so that the first visitor does not wait for them.
+    # app.py imports Try, with PyTorch, and the agents' package: a minute for which the first visitor would
+    # see an empty window.
+    print("loading PyTorch and the views of the page ...", flush=True)
+    import cocos.page.try_view
     from cocos.page.runs_view import serve_report
     from cocos.page.shared import shared
 

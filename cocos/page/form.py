@@ -31,7 +31,7 @@ HELP = {field.name: field.metadata["help"] for field in fields(EvalConfig)} | {
     "text": "The task, as the model reads it. Say what goes in and what comes out.",
     "tests": "Assert lines, each of which is a test, with the imports that they need; or a pytest file.",
     "buggy_code": "If a program is given, it counts as the first attempt, and the model repairs it.",
-    "model": "Models in the folders with which the page was started, the latest first.",
+    "model": "Models in the folders with which the page was started, the latest of each first.",
     "name": "Such as qwen2.5-coder:0.5b.",
 }
 
@@ -88,7 +88,7 @@ def example_title(problem: Problem) -> str:
 
 
 def models_of(options: PageOptions) -> list[str]:
-    """Return the folders with a model or an adapter, the latest first, and the endpoint if there is one."""
+    """Return the folders with a model or an adapter in the order of `find_folders`, then the endpoint, if any."""
     found = find_folders(options.roots, "*config.json", "*.safetensors")
     models = [
         name
@@ -96,6 +96,15 @@ def models_of(options: PageOptions) -> list[str]:
         if (folder / "config.json").is_file() or _has_base(folder / "adapter_config.json", options.roots)
     ]
     return [*models, ENDPOINT] if options.base_url else models
+
+
+def model_title(model: str) -> str:
+    """Return the folder of a model with the size of its weights, or of an adapter's; the endpoint alone."""
+    if model == ENDPOINT:
+        return model
+    size = sum(path.stat().st_size for path in Path(model).glob("*.safetensors"))
+    kind = "adapter, " if (Path(model) / "adapter_config.json").is_file() else ""
+    return f"{model} ({kind}{size / 1e6:.3g} MB)"
 
 
 def _has_base(adapter_config: Path, roots: list[str]) -> bool:
@@ -151,7 +160,7 @@ def choose_model(page: PageOptions, models: list[str]) -> dict[str, Any]:
     def follow() -> None:
         state.update(suited_options(state["model"]))
 
-    model = st.selectbox("Model", models, **named("model"), on_change=follow)
+    model = st.selectbox("Model", models, format_func=model_title, **named("model"), on_change=follow)
     if model != ENDPOINT:
         return {"model_name_or_path": model}
     name = st.text_input("Name of the model at the endpoint", **named("name"))

@@ -18,8 +18,8 @@ class PageOptions(ExecutorOptions):
 
     roots: list[str] = option(
         "run",
-        ["outputs", "models", "data/toy"],
-        "Folders with models and runs. The page reads nothing outside of them.",
+        ["models", "outputs", "data/toy"],
+        "Folders with models and runs, listed in this order. The page reads nothing outside of them.",
     )
     examples: list[str] = option(
         "run",

@@ -36,19 +36,21 @@ def shared(options: str) -> Shared:
 
 
 def find_folders(roots: Iterable[str | Path], *patterns: str) -> dict[str, Path]:
-    """Return the folders below the roots that have a file for each pattern, by their paths, latest first.
+    """Return the folders below the roots that have a file for each pattern, by their paths.
+
+    They are listed root by root, the latest of each first.
 
     Checkpoints and hidden folders are left out. Links to folders are not followed, and a folder is left out
     if one of its files is a link to a place outside of the root.
     """
-    found: list[tuple[float, str]] = []
-    for root in map(Path, roots):
+    found: list[tuple[int, float, str]] = []
+    for number, root in enumerate(map(Path, roots)):
         for name, folders, _ in os.walk(root):
             folders[:] = sorted(n for n in folders if not n.startswith((".", "checkpoint-")))
             files = [[*Path(name).glob(pattern)] for pattern in patterns]
             if all(files) and _stays_inside(Path(name), root):
-                found.append((-max(path.stat().st_mtime for path in chain(*files)), name))
-    return {name: Path(name) for _, name in sorted(found)}
+                found.append((number, -max(path.stat().st_mtime for path in chain(*files)), name))
+    return {name: Path(name) for *_, name in sorted(found)}
 
 
 def _stays_inside(folder: Path, root: Path) -> bool:

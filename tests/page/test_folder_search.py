@@ -25,6 +25,12 @@ def test_the_folder_that_was_written_last_comes_first(tmp_path):
     assert list(find_folders([tmp_path], "run.json")) == [names[1], names[2], names[0]]
 
 
+def test_the_folders_of_an_earlier_root_come_first(tmp_path):
+    first, second = (str(make(tmp_path / root / "a", "run.json")) for root in ("models", "outputs"))
+    os.utime(f"{first}/run.json", (1, 1))
+    assert list(find_folders([tmp_path / "models", tmp_path / "outputs"], "run.json")) == [first, second]
+
+
 def test_checkpoints_hidden_folders_and_what_links_lead_to_are_left_out(tmp_path):
     make(tmp_path / "root/model/checkpoint-5", "config.json")
     make(tmp_path / "root/.cache", "config.json")

@@ -13,7 +13,7 @@ import pytest
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from tests.support.browser import choose_scheme, repeat_until, resize, start_browser, unnamed_controls
-from tests.support.commands import ENVIRONMENT, free_port
+from tests.support.commands import ENVIRONMENT, free_port, succeed
 from tests.support.paths import ROOT, TOY
 from tests.support.report import PASSED, evaluated, numbered, trajectory
 from tests.support.waiting import wait_until
@@ -74,6 +74,20 @@ def address(root):
     with served([root], *flags, path=str(root / "site")) as (address, printed):
         assert "warning: other machines can reach --address 0.0.0.0" in printed
         yield address, printed.split("token for visitors: ")[1].split()[0]
+
+
+SERVES = """
+import sys, streamlit.starlette
+streamlit.starlette.App.run = lambda *_, **__: print("serves with", *sorted({"torch", "cocos.page.try_view"} & {*sys.modules}))
+sys.argv = ["page", "--roots", sys.argv[1], "--port", sys.argv[2]]
+from cocos.commands.page import main
+main()
+"""
+
+
+def test_what_takes_long_to_import_is_imported_before_the_first_visit(root):
+    done = succeed(sys.executable, "-c", SERVES, root, free_port())
+    assert done.stdout.splitlines()[-1] == "serves with cocos.page.try_view torch"
 
 
 @pytest.fixture(scope="module")

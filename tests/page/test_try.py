@@ -14,7 +14,7 @@ from cocos.evaluation.trajectory_text import marked_tests, turn_parts
 from cocos.executor import ExecutionResult, ExecutorError, Status, Verdict
 from cocos.generation import Completion
 from cocos.page import live_attempts
-from cocos.page.form import ENDPOINT, example_title, models_of, suited_options
+from cocos.page.form import ENDPOINT, example_title, model_title, models_of, suited_options
 from cocos.page.page_options import PageOptions
 from cocos.page.shared import Shared, shared
 from cocos.page.try_view import program_file
@@ -89,6 +89,7 @@ def test_a_right_program_ends_the_attempts_and_the_page_says_at_which(endpoint, 
     solve(page)
     assert [element.value for element in page.success] == ["Solved at attempt 2."]
     assert len(endpoint.bodies) == 2 and not page.warning
+    assert not any("no further attempt" in text for text in texts(page))
 
 
 def test_every_attempt_is_made_without_the_early_end(endpoint, monkeypatch, tmp_path):
@@ -219,6 +220,15 @@ def test_an_adapter_is_offered_if_its_base_is_below_a_root_or_of_the_hub(tmp_pat
     assert set(models_of(PageOptions(roots=[str(tmp_path / "root")]))) == offered
 
 
+def test_a_model_is_listed_with_the_size_of_its_weights(tmp_path):
+    for part in ("model-1.safetensors", "model-2.safetensors"):
+        (tmp_path / part).write_bytes(bytes(1_250_000))
+    assert model_title(str(tmp_path)) == f"{tmp_path} (2.5 MB)"
+    (tmp_path / "adapter_config.json").write_text("{}")
+    assert model_title(str(tmp_path)) == f"{tmp_path} (adapter, 2.5 MB)"
+    assert model_title(ENDPOINT) == ENDPOINT
+
+
 def test_an_agent_is_followed_from_node_to_node(endpoint, monkeypatch, tmp_path):
     endpoint.behaviours = [fenced(WRONG), fenced(RIGHT)]
     page = opened(monkeypatch, tmp_path, base_url=endpoint.base_url)
@@ -246,7 +256,7 @@ def test_without_an_endpoint_only_models_are_offered_and_without_both_the_page_s
     assert any("There is no model" in text for text in texts(page))
     shutil.copytree(TOY / "base", tmp_path / "one")
     page.run()
-    assert page.selectbox(key="model").options == [str(tmp_path / "one")]
+    assert page.selectbox(key="model").options == [model_title(str(tmp_path / "one"))]
 
 
 def test_a_new_model_does_not_change_the_chosen_one(endpoint, monkeypatch, tmp_path):
