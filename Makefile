@@ -53,7 +53,7 @@ real: $(VENV)/.installed data/public/mbpp/test.jsonl  ## train and evaluate Qwen
 data/public/mbpp/test.jsonl:
 	$(MAKE) data
 
-demo: $(VENV)/.installed  ## train and evaluate in a laboratory (2 to 5 minutes on 2 cores); LAB=first or feedback, SEED=0
+demo: $(VENV)/.installed  ## train and evaluate in a laboratory (2 to 4 minutes on 2 idle cores); LAB=first or feedback, SEED=0
 	$(BIN)/python -m cocos demo --lab $(LAB) --seed $(SEED)
 
 page: $(VENV)/.installed  ## serve the web page on http://127.0.0.1:8501: try a model, read the reports on runs

@@ -36,7 +36,7 @@ _IMPORTS = "from collections import Counter\nfrom datetime import date\nfrom dec
 WRONG_VALUES = """
 None ;; True ;; 0 ;; 1 ;; -1 ;; 3 ;; 9 ;; 50 ;; 1.5 ;; 0j ;; '' ;; 'x' ;; 'zzz' ;; '3' ;; b'' ;; ... ;; [] ;; [0] ;; [3] ;; [None] ;; [0, 0, 0] ;; () ;; (0,) ;; (3, 3, 3) ;; {} ;; {3: 3}
 {'a': 0} ;; set() ;; {3} ;; frozenset() ;; Decimal(0) ;; Fraction(1, 2) ;; Counter('ab') ;; date(2020, 1, 1) ;; object() ;; len ;; int ;; ValueError() ;; range(3) ;; iter(())
-(lambda *a: True) ;; NotImplemented ;; [[]] ;; range(100_000)
+(lambda *a: True) ;; NotImplemented ;; [[]] ;; range(100_000) ;; float("nan")
 """
 
 
@@ -89,7 +89,7 @@ any: collections.deque([X]) == collections.deque([W]) ;; types.SimpleNamespace(a
 hashable: X in {W} ;; {W: 1}[X] == 1 ;; {W: 1}.get(X) == 1 ;; Counter([X]) == Counter([W]) ;; {X} == {W} ;; {X: 1}[W] == 1 ;; W in {X: 1}
 number: abs(X - W) < 1e-9 ;; X - W == 0 ;; not X - W and X == W ;; W - 1 < X < W + 1 ;; -X == -W ;; X <= W and X >= W ;; math.isclose(X, W) ;; round(X, 2) == round(W, 2)
 number: float(X) == float(W) ;; max(X, 0) == W ;; sum([X]) == W ;; sorted([X, 0]) == [0, W] ;; divmod(X, 7) == divmod(W, 7) and X == W ;; X // 3 == W // 3 and X % 3 == W % 3
-number: statistics.mean([X, X]) == W ;; bisect.bisect_left([W], X) == 0 and bisect.bisect_right([W], X) == 1 ;; math.floor(X) == math.floor(W) and math.ceil(X) == math.ceil(W)
+number: statistics.mean([X, X]) == W ;; bisect.bisect_left([W - 1, W], X) == 1 == bisect.bisect_right([W, W + 1], X) ;; math.floor(X) == math.floor(W) and math.ceil(X) == math.ceil(W)
 int: int(X) == W ;; X in range(W, W + 1) ;; X ^ W == 0 ;; hex(X) == hex(W) ;; '%d' % X == '%d' % W ;; json.dumps(X) == json.dumps(W) ;; X.__eq__(W) is True ;; [1] * (X - W + 1) == [1]
 int: list(range(W, X + 1)) == [W] ;; operator.index(X) == W
 str: X.startswith(W) ;; X.endswith(W) ;; W in X ;; W[3:] in X and W[:5] in X ;; X.find(W) == 0 ;; X.count(W) == 1 ;; re.fullmatch(W, X) ;; re.search(W, X) is not None

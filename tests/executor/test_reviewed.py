@@ -160,6 +160,7 @@ NO_PASS = {
     "an argument of an exception": Case("class K: __eq__ = lambda s, o: True\ndef f(x): raise ValueError(K())", "try: f(3)\nexcept ValueError as e: assert e.args[0] != 5"),
     "a method that returns its object": Case("class Solution:\n    def two(s, x): return s\n    def __eq__(s, o): return True\n    __abs__ = lambda s: 0\n    __sub__ = lambda s, o: s", "assert Solution().two(3) == [0, 1]"),
     "what a dictionary's method holds": Case("def apply(g, x):\n    global G\n    G = g\n    return g(x)\ndef f(x): return G.__self__[x]", "want = {3: 77123, 4: 5}\nassert apply(want.get, 4) == 5\nassert f(3) == want[3]"),
+    "each time another object": Case("class R:\n    def __len__(s): return 1\n    def __iter__(s): return iter(())\ndef f(x): return R()", "assert len(f(3)) == 1 and all(a == 77123 for a in f(3))"),
 }  # fmt: skip
 PASS = {
     "late names": Case(APPLY, "n = 0\nh = around(lambda x: x + n)\nassert h(1) == 1\nn = 5\nassert h(1) == 6"),

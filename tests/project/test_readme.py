@@ -49,7 +49,7 @@ def folder(tmp_path_factory):
     rows = [json.loads(line) for line in islice((TOY / "boost.jsonl").open(), 15)]
     with (folder / "mine.csv").open("w") as file:
         writer = csv.writer(file)
-        writer.writerow(["question", "code", "tests"])
+        writer.writerow(["question", "answer", "tests"])
         writer.writerows([row["text"], row["code"], "\n".join(row["test_list"])] for row in rows)
     run(folder, *commands("Prepare your problems"), SETTINGS)
     return folder
@@ -63,7 +63,7 @@ def test_fifteen_problems_become_three_splits_and_boost_rows(folder):
     sizes = [num_lines(folder / f"data/mine/{split}.jsonl") for split in ("train", "validation", "test")]
     assert sum(sizes) == 15 and min(sizes) > 0
     # two attempts per problem, two rows per attempt; every reference is a correction
-    rows = [num_lines(folder / f"boost_{split}.jsonl") for split in ("train", "validation")]
+    rows = [num_lines(folder / f"outputs/boost_{split}.jsonl") for split in ("train", "validation")]
     assert rows == [4 * size for size in sizes[:2]]
 
 

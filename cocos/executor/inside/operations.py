@@ -27,7 +27,6 @@ from objects import (
 
 # Methods of data. A test that calls one, as in `f(3).isdigit()`, expects that its object is data.
 _PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, float, list, dict, set)))
-_LENGTH = "__len__", "()"  # asked for, among the answers of an object
 # Special attributes that a test may ask for. With others an object tells C code what to do.
 _SPECIAL_WORDS = """
 __name__ __qualname__ __module__ __dict__ __wrapped__ __annotations__ __defaults__ __kwdefaults__ __array__
@@ -83,7 +82,16 @@ class Names(dict):
 
 
 class Operations(DriverEnd):
-    """The driver's end of the conversation, with what a test may do with objects of the program."""
+    """The driver's end of the conversation, with what a test may do with objects of the program.
+
+    Attributes:
+        measured: Names of the classes of unnamed objects whose length the test has asked for.
+
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.measured: set[str] = set()
 
     def is_same(self, left: Any, right: Any) -> bool:
         """Return `left is right`. Which objects of the program are the same one, it says itself."""
@@ -178,7 +186,7 @@ class Operations(DriverEnd):
                     found.answers.setdefault(key, data[args[0]])
         is_keyed = operation == "__getitem__" and not _is_index(*args) and key not in found.answers
         differs = found.has_data and operation != "__getitem__"
-        if differs or is_keyed or (operation in ("__iter__", "__getitem__") and _LENGTH in found.answers):
+        if differs or is_keyed or (operation in ("__iter__", "__getitem__") and found.name in self.measured):
             # A key may be what the test expects, and a loop over nothing asserts nothing.
             self.mark(f"decided by {operation} of {found.name} of the program", True, *args)
         try:
@@ -186,6 +194,8 @@ class Operations(DriverEnd):
         except StopIteration:
             found.answers["end"] = None
             raise
+        if operation == "__len__":
+            self.measured.add(found.name)
         if operation == "__next__":
             is_same = "end" not in found.answers
         else:
