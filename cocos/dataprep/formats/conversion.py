@@ -42,6 +42,7 @@ class Converted(NamedTuple):
     problem: Problem
     left_out: tuple[str, ...] = ()  # a reason for each test that was left out
     edits: tuple[str, ...] = ()  # what was left out of its programs, as the import of the solution under test
+    unused: tuple[str, ...] = ()  # columns of an own row that give no field
     date: str = ""  # day on which the problem was published, as 2024-08-31; "" if the row does not say
     group: str = ""  # problems with the same group belong in the same split; "" for no group
     # The calls that the problem has in place of tests, until `expected_values` has made tests of them; None
@@ -132,6 +133,11 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
         example = columns_example(list(row), missing, [f"{field}={name}" for field, name in columns.items()])
         own_columns = f"{describe_columns(row, missing)}; name them, for example: {example}"
         raise DataError(f"{place}: {describe_raw_row(row, place.path) or own_columns}")
+    used = {
+        columns.get(field, "prompt" if field == "text" and "text" not in row else field)
+        for field in MBPP_FIELDS
+    }
+    unused = tuple(column for column in row if column not in used)
     left_out: tuple[str, ...] = ()
     if form != "list":
         entry_point = values.get("entry_point") or ""
@@ -147,7 +153,7 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
         values["solve_rate"] = _number(rate)
     present = {field: value for field, value in values.items() if value is not None}
     problem, edits = repaired(from_mbpp(present, place).problem)
-    return Converted(problem, left_out, edits=edits)
+    return Converted(problem, left_out, edits, unused)
 
 
 def _from_check(row: dict, place: Place, text: str) -> Converted:
