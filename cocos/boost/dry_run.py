@@ -10,10 +10,12 @@ from transformers import PreTrainedTokenizerBase
 
 from cocos.boost.trainer import BoostInputs, TokenizedRow
 from cocos.config.trl_configs import BoostConfig
-from cocos.planning.memory import memory_text, model_text, warnings_text
+from cocos.planning.memory import memory_text, model_text, too_many_passes, warnings_text
 from cocos.planning.shapes import run_shapes
 from cocos.planning.workload import PassTokens, Workload
 from cocos.prompts import BEGIN, CORRECT
+
+MOST_PASSES = 20  # over the rows
 
 
 def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
@@ -36,7 +38,8 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
         scoring=PassTokens(0, 0),
         update=PassTokens(*[args.per_device_train_batch_size * longest] * 2),
     )
-    warnings = []
+    passes = updates * batch / len(rows)
+    warnings = too_many_passes(passes, MOST_PASSES)
     if longest > shape.context:
         warnings.append(f"a row has {longest} tokens, beyond the model's context of {shape.context}")
     return "\n\n".join(
@@ -45,7 +48,7 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
             f"data: {len(rows)} rows, {len(eval_rows)} for evaluation; {median} tokens (median), {longest} "
             "(longest)",
             *_first_rows_text(rows, tokenizer),
-            f"steps: {updates} updates of {batch} rows; {updates * batch / len(rows):.1f} passes over them",
+            f"steps: {updates} updates of {batch} rows; {passes:.1f} passes over them",
             memory_text(shape, layout, workload, "rows"),
             warnings_text(warnings),
         ]

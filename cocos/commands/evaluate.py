@@ -27,17 +27,19 @@ if TYPE_CHECKING:
 def main() -> None:
     """Play the problems, write the metrics and the report, and print the table."""
     import os
+    import sys
     from functools import partial
     from pathlib import Path
 
     from cocos.assembly.data import plan_trajectories
     from cocos.assembly.prompts import prompt_protocol
-    from cocos.config.command_line import parse_options
+    from cocos.config.command_line import OptionParser
     from cocos.config.eval_config import EvalSuiteConfig
     from cocos.evaluation.sample_files import finished_work
     from cocos.files.run_record import check_output_folder
 
-    suite = parse_options(EvalSuiteConfig, __doc__)
+    parser = OptionParser(EvalSuiteConfig, __doc__)
+    suite = parser.parse()
     if suite.debug:
         os.environ["COCOS_TRACEBACK"] = "1"
     output_dir, configs = Path(suite.output_dir), suite.runs()
@@ -45,7 +47,7 @@ def main() -> None:
     exit_on_ctrl_c(partial(finished_work, output_dir))
 
     # These imports take seconds; --help and errors in options do not wait for them.
-    from cocos.evaluation.generator import open_generator
+    from cocos.evaluation.generator import chat_template_warning, open_generator
     from cocos.evaluation.resumption import open_run_executor
     from cocos.evaluation.run import evaluate, merge_and_summarize, start_line, start_or_resume
     from cocos.files.durable import save_json
@@ -74,6 +76,8 @@ def main() -> None:
                 if generator is None or loaded != args.model_name_or_path:
                     generator = None  # makes room for the next model
                     generator, loaded = open_generator(args, evaluation.state.print), args.model_name_or_path
+                    if not parser.gives("protocol") and (warning := chat_template_warning(args, generator)):
+                        evaluation.state.print(warning, file=sys.stderr)
                 evaluate(evaluation, generator, protocol)
             outcome = merge_and_summarize(evaluation)
         if outcome is not None:  # only rank 0 reports

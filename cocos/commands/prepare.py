@@ -44,6 +44,7 @@ from cocos.dataprep.preparation import PreparationReport, read_splits, run_check
 from cocos.dataprep.prepared_files import read_benchmarks, read_prepared
 from cocos.dataprep.public_sets import fetch_raw_file
 from cocos.dataprep.readers import input_files
+from cocos.dataprep.row_hints import columns_example
 from cocos.dataprep.sources import NOT_STATED, PUBLIC_SOURCES, Source, custom_source
 from cocos.files.json_lines import read_rows
 from cocos.files.markdown import markdown_table
@@ -196,6 +197,8 @@ def convert(name: str, options: PrepareOptions) -> int:
         f"{report.rows_in} rows read, {report.dropped.total()} dropped, {_describe(report.counts)}; "
         f"written to {output_dir}"
     )
+    if notes := _unused(report, options.columns):
+        print(notes)
     if name == REPOSITORY:
         _print_yields(output_dir)
     for kind, count in sorted(report.findings.items()):
@@ -220,6 +223,16 @@ def _output_folder(output_dir: Path, options: PreparationOptions) -> Iterator[tu
             yield folder, journal
         finally:
             signal.signal(signal.SIGINT, former_handler)
+
+
+def _unused(report: PreparationReport, columns: Sequence[str]) -> str:
+    """Return which columns gave no field, and that no problem has a reference; "" for neither."""
+    names = sorted(report.unused)
+    notes = [f"columns that are not used: {', '.join(names)}"] if names else []
+    if not report.has_references:
+        example = f"; name its column: {columns_example(names, ['code'], columns)}" if names else ""
+        notes.append(f"no problem has a reference, so none was checked{example}")
+    return "; ".join(notes)
 
 
 LONGEST_TABLE = 20

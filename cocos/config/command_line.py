@@ -192,6 +192,12 @@ class OptionParser(PlainParser, Generic[Options]):
         except ValueError as error:
             raise ValueError(self._with_typed_names(str(error))) from error
 
+    def gives(self, name: str) -> bool:
+        """Return whether the command line or the config file that was parsed gives an option."""
+        return not self._typed.isdisjoint(
+            flag for action in self._actions if action.dest == name for flag in action.option_strings
+        )
+
     def _config_path(self, argv: list[str]) -> str | None:
         if argv[-1:] == ["--config"]:
             raise ValueError("--config: give the path of a YAML file after it")

@@ -51,6 +51,8 @@ class PreparationReport:
     findings: Counter[str] = field(default_factory=Counter)  # kind -> findings
     isolation: str | None = None  # isolation level at which references were executed; None if they were not
     packages: tuple[str, ...] = ()  # third-party packages that references could import, with their versions
+    unused: set[str] = field(default_factory=set)  # columns that give no field
+    has_references: bool = False  # a problem had one
     has_solve_rates: bool = False  # a problem had one
     first_error: str = ""  # what was wrong with the first malformed row, or ""
 
@@ -195,6 +197,8 @@ def _convert(
                     converted = converted._replace(problem=rated)
                 if executor is not None:
                     converted = with_expected_values(converted, place, executor)
+                report.unused.update(converted.unused)
+                report.has_references |= bool(converted.problem.code.strip())
                 report.has_solve_rates |= converted.problem.solve_rate is not None
                 split = source.standard_split(converted.problem, place) or raw_split
             except DataError as error:

@@ -34,6 +34,7 @@ ORIGINAL_FORMAT = "def assertion(out, exp, atol)"
 LIKELY_WORDS = {
     "text": ("text", "prompt", "question", "problem", "description", "instruction", "task"),
     "test_list": ("test", "assert"),
+    "code": ("answer", "solution", "code", "reference", "program"),
 }
 FOOTER_BYTES = 1 << 16  # of a Parquet file: more than the names of the columns take
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cocos.assembly.rules import make_rules
@@ -51,6 +52,21 @@ def open_generator(args: EvalConfig, say: Callable[[str], None] = print) -> Gene
     model = load_model(args.model_name_or_path, args.dtype, args.attn_implementation)
     say(model_line(args.model_name_or_path, model))
     return HuggingFaceGenerator(model, tokenizer, args.max_completion_length, args.batch_size)
+
+
+def chat_template_warning(args: EvalConfig, generator: Generator) -> str:
+    """Return the warning about a chat template that the default protocol leaves unused; "" for none.
+
+    A model that Boost or CoCoS has trained, which has a run.json, knows the protocol.
+    """
+    model, tokenizer = Path(args.model_name_or_path), getattr(generator, "tokenizer", None)
+    is_trained = any((folder / "run.json").is_file() for folder in (model, model.parent))
+    if is_trained or args.prompt_file or not getattr(tokenizer, "chat_template", None):
+        return ""
+    return (
+        f"warning: {model} has a chat template, which --protocol cocos does not use; chat models need "
+        "--protocol chat"
+    )
 
 
 def open_endpoint(args: EvalConfig, say: Callable[[str], None]) -> Generator:

@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from cocos.config.model_names import MODELS, similar_names
 
 HUB_TIMEOUT_S = 5.0
+LOCAL_MODELS = Path("models")  # scripts/fetch_model.py writes them there
 CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
 # One of these holds a tokenizer's vocabulary. Without any, transformers fails with a page about conversion.
 TOKENIZER_FILES = ("tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tokenization_*.py")
@@ -181,11 +182,13 @@ def _check_hub_id(name: str, revision: str | None) -> None:
     if "/" in name and parent.is_dir():
         remedy = similar or f"for the hub's model: hf download {name} --local-dir {name}"
         raise ValueError(f"{place} in {parent}; {remedy}")
+    local = LOCAL_MODELS / Path(name).name
+    copy = (
+        f"for the copy in this folder give --model_name_or_path {local}" if (local / CONFIG).is_file() else ""
+    )
     if is_offline_mode():
-        raise ValueError(
-            f"{place}, and not in the cache of the hub (HF_HUB_OFFLINE is set); check the path, or download "
-            "the model with a network"
-        )
+        remedy = copy or "check the path, or download the model with a network"
+        raise ValueError(f"{place}, and not in the cache of the hub (HF_HUB_OFFLINE is set); {remedy}")
     try:
         try:
             get_hf_file_metadata(hf_hub_url(name, CONFIG, revision=revision), timeout=HUB_TIMEOUT_S)
@@ -195,7 +198,8 @@ def _check_hub_id(name: str, revision: str | None) -> None:
         raise ValueError(f"{place}, and on the hub it has no {CONFIG} (is it GGUF?); {GGUF_REMEDY}") from None
     except (HTTPError, HfHubHTTPError) as error:
         reason = " ".join(str(error).split())[:300]  # says whether it is missing, gated, or out of reach
-        raise ValueError(
-            f"{place}, and the hub does not give it ({reason}); check the name and the revision, accept its "
-            "licence on its page and run `hf auth login`, or download it with a network"
-        ) from None
+        remedy = copy or (
+            "check the name and the revision, accept its licence on its page and run `hf auth login`, or "
+            "download it with a network"
+        )
+        raise ValueError(f"{place}, and the hub does not give it ({reason}); {remedy}") from None

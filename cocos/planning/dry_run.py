@@ -21,13 +21,15 @@ from cocos.config.trl_configs import CoCoSConfig
 from cocos.generation import Completion
 from cocos.generation.tokenizer import TokenTranscripts, encode
 from cocos.planning.lengths import TokenLengths, longest_prompts, measure_lengths
-from cocos.planning.memory import memory_text, model_text, warnings_text
+from cocos.planning.memory import memory_text, model_text, too_many_passes, warnings_text
 from cocos.planning.shapes import ModelShape, run_shapes
 from cocos.planning.workload import left_out_text, problems_left_out, run_workload, updates_per_pass
 from cocos.problems import Problem
 from cocos.prompts import answer
 from cocos.rollout import rollout
 from cocos.trajectories import Trajectory, begin
+
+MOST_PASSES = 300  # over the problems; configs/cocos.yaml has about as many over MBPP
 
 
 class FixedAnswerGenerator(TokenTranscripts):
@@ -63,6 +65,7 @@ def run_warnings(
         )
     if left_out := left_out_text(args, num_prompts):
         warnings.append(left_out)
+    warnings += too_many_passes(_updates_and_passes(args, num_prompts)[1], MOST_PASSES)
     if longest > shape.context:
         warnings.append(
             f"turn {args.num_turns} may reach {longest} tokens, beyond the model's context of "
@@ -186,13 +189,17 @@ def _own_reward_text(args: CoCoSConfig, trajectory: Trajectory) -> str:
 
 
 def _updates_text(args: CoCoSConfig, num_prompts: int) -> str:
-    per_pass = updates_per_pass(args, num_prompts)
-    updates = args.max_steps if args.max_steps > 0 else math.ceil(args.num_train_epochs * per_pass)
-    seen = 1 - problems_left_out(args, num_prompts) / num_prompts
+    updates, passes = _updates_and_passes(args, num_prompts)
     trajectories = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
     return (
         f"steps: {updates} updates of {trajectories} trajectories "
         f"({trajectories // args.num_generations} problems x {args.num_generations}), "
         f"{trajectories * len(make_objective(args).trained_turns)} rows and {trajectories * args.num_turns} "
-        f"programs each; {updates / per_pass * seen:.1f} passes over the problems"
+        f"programs each; {passes:.1f} passes over the problems"
     )
+
+
+def _updates_and_passes(args: CoCoSConfig, num_prompts: int) -> tuple[int, float]:
+    per_pass = updates_per_pass(args, num_prompts)
+    updates = args.max_steps if args.max_steps > 0 else math.ceil(args.num_train_epochs * per_pass)
+    return updates, updates / per_pass * (1 - problems_left_out(args, num_prompts) / num_prompts)

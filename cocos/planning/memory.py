@@ -262,6 +262,16 @@ def _available_bytes(layout: Layout) -> int:
     return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else 0
 
 
+def too_many_passes(passes: float, most: int) -> list[str]:
+    """Return the warning about a run with more passes over its data than `most`; [] if it has fewer."""
+    if passes <= most:
+        return []
+    return [
+        f"{passes:.0f} passes over the data, more than {most}: the model may learn it by heart; lower "
+        "--max_steps, or give --num_train_epochs"
+    ]
+
+
 def warnings_text(warnings: Sequence[str]) -> str:
     """Return one line per warning."""
     return "\n".join(f"warning: {warning}" for warning in warnings) or "no warnings"

@@ -138,6 +138,54 @@ def test_a_list_is_read_as_python_and_numpy_write_it(cell):
         from_columns(row | {"test_list": repr(LISTED)}, PLACE, {}, "lines")
 
 
+def converted(form: str, **fields: object) -> Problem:
+    return from_columns({"task_id": "7", "text": "Add."} | fields, PLACE, {}, form).problem
+
+
+@pytest.mark.parametrize(
+    ("form", "cell"),
+    [
+        ("lines", "import math\nfrom os import path\n\nassert f(1) == math.pi\nassert f(2)"),
+        ("list", ["import math", "from os import path", "assert f(1) == math.pi", "assert f(2)"]),
+        ("list", '["import math", "from os import path", "assert f(1) == math.pi", "assert f(2)"]'),
+    ],
+)
+def test_imports_at_the_head_of_the_tests_become_test_imports(form, cell):
+    problem = converted(form, test_list=cell, test_imports="import re\nimport json")
+    assert problem.test_imports == ("import re\nimport json", "import math", "from os import path")
+    assert problem.test_list == ("assert f(1) == math.pi", "assert f(2)")
+
+
+def test_a_line_that_an_assert_needs_is_part_of_its_test():
+    lines = "x = f(1)\nassert x == 2\nassert f(2) == 3\nfor n in (1, 2):\n    assert f(n)"
+    assert converted("lines", test_list=lines).test_list == (
+        "x = f(1)\nassert x == 2",
+        "assert f(2) == 3",
+        "for n in (1, 2):\n    assert f(n)",
+    )
+    shared = "import math\ns = Stack()\ns.push(math.pi)\nassert s.top() > 3\nassert s.pop() > 3"
+    assert converted("lines", test_list=shared).test_list == (shared,)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"test_list": "assert f(1)\nf(2) == 3"}, "not an assert: 'f(2) == 3'; write 'assert f(2) == 3'"),
+        ({"test_list": "assert f(1)\ndef test_f():\n    assert f(2)"}, "'def test_f():'; use --tests pytest"),
+        ({"test_list": "import math"}, "not an assert: 'import math'; write one assert per line"),
+        ({"test_list": "# later"}, "contains no assert; write one assert per line"),
+        (
+            {"test_list": "assert f(1)", "test_imports": "x = 1"},
+            'write ["import math"], or one import per line',
+        ),
+    ],
+)
+def test_lines_that_check_nothing_are_refused_with_what_to_write(fields, message):
+    with pytest.raises(DataError) as error:
+        converted("lines", **fields)
+    assert message in str(error.value)
+
+
 DOUBLE = "def double(x):\n    return 2 * x"
 
 

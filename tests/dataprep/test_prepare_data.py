@@ -231,6 +231,10 @@ def test_columns_of_other_names_are_listed_with_an_example_for_this_file(prepare
     assert "use --tests lines" in refusal(prepare, capsys, *given, "test_list=asserts")
     splits = ("--splits", 0, 0, 1, "--checks")
     assert prepare(*given, "test_list=asserts", "--tests", "lines", *splits) == 0
+    assert capsys.readouterr().out.splitlines()[1] == (
+        "columns that are not used: answer, id; no problem has a reference, so none was checked; "
+        "name its column: --columns text=question test_list=asserts code=answer"
+    )
 
 
 def test_the_first_example_of_the_page_prints_what_the_page_says(prepare, tmp_path, monkeypatch, capsys):

@@ -60,6 +60,22 @@ def test_a_start_that_fails_leaves_nothing_and_the_next_one_works(tmp_path):
     assert done.stdout.endswith(f"open {folder}/report.html in a browser\n")
 
 
+def test_a_chat_template_that_the_default_protocol_does_not_use_gives_a_warning(tmp_path):
+    model = shutil.copytree(BASE, tmp_path / "model")
+    settings = json.loads((model / "tokenizer_config.json").read_text())
+    (model / "tokenizer_config.json").write_text(json.dumps(settings | {"chat_template": "{{ messages }}"}))
+
+    def warnings(name, *options):
+        done = succeed(*words(tmp_path / name, "--limit", 1, *options, model=model))
+        return [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+
+    [warning] = warnings("default")
+    assert f"{model} has a chat template" in warning and "chat models need --protocol chat" in warning
+    assert warnings("given", "--protocol", "cocos") == []
+    (model / "run.json").write_text("{}")  # of the training
+    assert warnings("trained") == []
+
+
 def interrupt(arguments, mark, times=1):
     """Send Ctrl-C to the process group of a command once it has printed `mark`; return status and output."""
     running = start(*arguments)

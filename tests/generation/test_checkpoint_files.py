@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from huggingface_hub.errors import HTTPError
 
 from cocos.generation.checkpoint_files import adapter_base, check_checkpoint
 from tests.support.paths import TOY
@@ -104,6 +105,22 @@ def test_a_mistyped_folder_is_missing_at_once_and_the_similar_one_is_named(folde
         == f"model {room}/modle: no such folder in {room}; did you mean {folder.relative_to(tmp_path.parent)}?"
     )
     assert f"for the hub's model: hf download {room}/other --local-dir" in fault(f"{room}/other")
+
+
+@pytest.mark.parametrize("is_offline", [True, False])
+def test_a_model_that_the_hub_does_not_give_is_named_where_it_is(folder, tmp_path, monkeypatch, is_offline):
+    def refuse(*args, **options):
+        raise HTTPError("Connection refused")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("cocos.generation.checkpoint_files.is_offline_mode", lambda: is_offline)
+    monkeypatch.setattr("cocos.generation.checkpoint_files.get_hf_file_metadata", refuse)
+    assert "check the " in fault("org/Tiny-1B")
+    (tmp_path / "models").mkdir()
+    folder.rename(tmp_path / "models/Tiny-1B")
+    assert fault("org/Tiny-1B").endswith(
+        "; for the copy in this folder give --model_name_or_path models/Tiny-1B"
+    )
 
 
 def test_an_adapter_is_checked_together_with_its_base_model(folder, tmp_path):

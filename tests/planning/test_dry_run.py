@@ -140,7 +140,7 @@ def test_the_dry_run_of_the_recipes_runs(bare_base, problems_file, tmp_path):
     done = command(
         *(sys.executable, *shlex.split(line)),  # the recipe's model and data are replaced
         *("--model_name_or_path", bare_base, "--train_data", problems_file, "--dev_data", problems_file),
-        *("--output_dir", tmp_path / "out"),
+        *("--output_dir", tmp_path / "out", "--max_steps", 100),
     )
     assert done.returncode == 0, done.stderr[-2000:]
     # A batch has 64 problems, the file has 20; two turns of 512 new tokens exceed a context of 1,024.
@@ -241,13 +241,15 @@ def test_the_boost_report_shows_the_first_row_of_each_turn_and_its_trained_part(
     assert done.returncode == 0, done.stderr[-2000:]
     assert "not trained ---\ndouble\n\n[BEGIN]\n\n--- trained ---\ndef f(x):" in done.stdout
     assert "WRONG\n[DONE]\n\n[CORRECT]\n\n--- trained ---\nRIGHT\n[DONE]\n---" in done.stdout
-    assert "30 updates of 32 rows; 480.0 passes" in done.stdout and "no warnings" in done.stdout
+    assert "30 updates of 32 rows; 480.0 passes" in done.stdout
+    [passes] = warnings_of(done.stdout)
+    assert "480 passes over the data, more than 20" in passes and "give --num_train_epochs" in passes
     assert [file.name for file in tmp_path.iterdir()] == ["rows.json"]
     path.write_text(json.dumps([{"prompt": "double\n\n[BEGIN]", "completion": "x = 1\n" * 400}]))
     flags = [part for word in words for part in [str(word)]]
     args = parse_options(BoostConfig, "", [*flags, "--report_to", "none"])
-    text = boost_dry_run(args, load_boost_inputs(args))
-    assert "beyond the model's context of 1024" in warnings_of(text)[0]
+    _, context = warnings_of(boost_dry_run(args, load_boost_inputs(args)))
+    assert "beyond the model's context of 1024" in context
 
 
 def test_a_missing_model_or_data_file_is_an_error(bare_base, problems_file):
@@ -261,7 +263,9 @@ def test_options_that_would_fail_give_warnings(bare_base, problems_file, tmp_pat
     fine = ("--global_batch_size", "16")
     assert warnings_of(report(bare_base, problems_file, *fine)) == []
     # 96 trajectories are 24 problems x 4, but there are only 20 problems
-    [batch] = warnings_of(report(bare_base, problems_file, "--global_batch_size", "96"))
+    # 1500 updates of the 20 problems, more than 300 passes
+    batch, passes = warnings_of(report(bare_base, problems_file, "--global_batch_size", "96"))
+    assert "1500 passes over the data, more than 300" in passes and "lower --max_steps" in passes
     assert "20 problems are fewer than the 24 that are sampled together, so each of them is sampled" in batch
     [context] = warnings_of(report(bare_base, problems_file, *fine, "--num_turns", "40"))
     assert "turn 40 may reach" in context and "context of 1024" in context

@@ -9,13 +9,13 @@ import io
 import json
 import tokenize
 from dataclasses import fields, replace
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from cocos.dataprep.formats.humaneval import ExtractedTests, prompt_helpers, split_check_function
 from cocos.dataprep.formats.input_tests import GeneratedTests, InputTests
-from cocos.dataprep.formats.own_rows import python_value, repaired
+from cocos.dataprep.formats.own_rows import is_import, python_value, repaired, split_asserts
 from cocos.dataprep.formats.pytest_files import split_pytest_file
-from cocos.dataprep.formats.source_edits import node_source, parse_source
 from cocos.dataprep.row_hints import (
     EVALPLUS_COLUMN,
     columns_example,
@@ -42,6 +42,7 @@ class Converted(NamedTuple):
     problem: Problem
     left_out: tuple[str, ...] = ()  # a reason for each test that was left out
     edits: tuple[str, ...] = ()  # what was left out of its programs, as the import of the solution under test
+    unused: tuple[str, ...] = ()  # columns of an own row that give no field
     date: str = ""  # day on which the problem was published, as 2024-08-31; "" if the row does not say
     group: str = ""  # problems with the same group belong in the same split; "" for no group
     # The calls that the problem has in place of tests, until `expected_values` has made tests of them; None
@@ -113,7 +114,7 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
         row: Values as JSON, CSV or Parquet contains them; in CSV a list is a cell of JSON text.
         columns: MBPP field -> column. A field that is missing here is read from the column of the same name.
         form: Format of `test_list`: `list` of tests, `lines` (a program of asserts), `check` (HumanEval) or
-            `pytest` (a test file).
+            `pytest` (a test file). Imports at the head of a list or of lines become `test_imports`.
 
     """
     if other := describe_original_format(row):
@@ -132,17 +133,27 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
         example = columns_example(list(row), missing, [f"{field}={name}" for field, name in columns.items()])
         own_columns = f"{describe_columns(row, missing)}; name them, for example: {example}"
         raise DataError(f"{place}: {describe_raw_row(row, place.path) or own_columns}")
+    used = {
+        columns.get(field, "prompt" if field == "text" and "text" not in row else field)
+        for field in MBPP_FIELDS
+    }
+    unused = tuple(column for column in row if column not in used)
     left_out: tuple[str, ...] = ()
     if form != "list":
         entry_point = values.get("entry_point") or ""
         values["test_list"], left_out = _extract_tests(values, "test_list", place, form, entry_point)
     for field in ("test_list", "test_imports", "challenge_test_list", "hidden_test_list", "files"):
         values[field] = _parsed(values.get(field), field, place)
+    if isinstance(tests := values["test_list"], list):
+        imports = list(takewhile(is_import, tests))
+        values["test_list"] = tests[len(imports) :]
+        if imports:
+            values["test_imports"] = [*(values["test_imports"] or []), *imports]
     if isinstance(rate := values.get("solve_rate"), str):  # CSV has texts only
         values["solve_rate"] = _number(rate)
     present = {field: value for field, value in values.items() if value is not None}
     problem, edits = repaired(from_mbpp(present, place).problem)
-    return Converted(problem, left_out, edits=edits)
+    return Converted(problem, left_out, edits, unused)
 
 
 def _from_check(row: dict, place: Place, text: str) -> Converted:
@@ -189,20 +200,9 @@ def _extract_tests(
             if not entry_point:
                 raise ValueError("needs the field 'entry_point' as well")
             return split_check_function(source, entry_point, helpers)
-        return split_pytest_file(source) if form == "pytest" else _split_asserts(source)
+        return split_pytest_file(source) if form == "pytest" else split_asserts(source)
     except ValueError as error:
         raise DataError(f"{place}: field {field!r} {error}; repair the row, or --drop malformed") from None
-
-
-def _split_asserts(source: str) -> ExtractedTests:
-    """Split a program of asserts into one test per assert."""
-    tree = parse_source(source)
-    if others := [node for node in tree.body if not isinstance(node, ast.Assert)]:
-        if python_value(source) is not None:
-            raise ValueError("is a list, not lines of asserts; use --tests list")
-        statement = node_source(source, others[0])[:80]
-        raise ValueError(f"contains a statement that is not an assert: {statement!r}")
-    return ExtractedTests(tuple(node_source(source, node) for node in tree.body))
 
 
 def _parsed(value: object, field: str, place: Place) -> object:
@@ -215,11 +215,12 @@ def _parsed(value: object, field: str, place: Place) -> object:
         except (ValueError, RecursionError):
             if (listed := python_value(value)) is not None:
                 return listed
-            kind, example = (
-                ("object", '{"PATH": "TEXT"}')
-                if field == "files"
-                else ("list", '["assert ..."], or use --tests lines')
-            )
+            if field == "test_imports" and is_import(value):
+                return [value.strip()]
+            kind, example = {
+                "files": ("object", '{"PATH": "TEXT"}'),
+                "test_imports": ("list", '["import math"], or one import per line'),
+            }.get(field, ("list", '["assert ..."], or use --tests lines'))
             raise DataError(f"{place}: field {field!r} is text, not a JSON {kind}; write {example}") from None
     return list(value) if isinstance(value, tuple) else value
 

@@ -1,4 +1,4 @@
-"""Repair of what own rows have besides a problem's fields: Python's repr, fences, imports of the solution."""
+"""Tests of own rows, and repair of the rows: Python's repr, fences, imports of the solution."""
 
 import ast
 import io
@@ -6,12 +6,15 @@ import re
 import sys
 import tokenize
 from dataclasses import replace
+from itertools import takewhile
 
-from cocos.dataprep.formats.source_edits import InlinedImports, defined_names
+from cocos.dataprep.formats.humaneval import ExtractedTests, group_by_assert
+from cocos.dataprep.formats.source_edits import InlinedImports, defined_names, node_source, parse_source
 from cocos.extraction import extract
 from cocos.files.python_parser import parse, syntax_tree
 from cocos.problems import Problem
 
+IMPORTS = (ast.Import, ast.ImportFrom)
 _LIST = re.compile(r"\s*(?:(?:np\.|numpy\.)?array\()?(\[.*\])(?:,?\s*dtype=\w+)?\)?\s*", re.DOTALL)
 
 
@@ -30,6 +33,46 @@ def python_value(text: str) -> list[str] | dict[str, str] | None:
     except (SyntaxError, ValueError, tokenize.TokenError, MemoryError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def split_asserts(source: str) -> ExtractedTests:
+    """Split a program of asserts into its first imports, and a test per assert with what the assert needs.
+
+    If asserts share a variable, the program is one test.
+
+    Raises:
+        ValueError: The text does not parse, asserts nothing, or contains a test function or a comparison.
+
+    """
+    body = parse_source(source).body
+    if not any(map(_asserts, body)):
+        if python_value(source) is not None:
+            raise ValueError("is a list, not lines of asserts; use --tests list")
+        found = f"a statement that is not an assert: {source.strip()[:80]!r}" if body else "no assert"
+        raise ValueError(f"contains {found}; write one assert per line, as in assert f(1) == 2")
+    for node in body:
+        line = node_source(source, node).partition("\n")[0][:80]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and _asserts(node):
+            raise ValueError(f"contains a test function: {line!r}; use --tests pytest")
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare):
+            raise ValueError(f"contains a statement that is not an assert: {line!r}; write 'assert {line}'")
+    imports = list(takewhile(lambda node: isinstance(node, IMPORTS), body))
+    groups = group_by_assert(body[len(imports) :])
+    if not groups:
+        return ExtractedTests((source.strip(),))
+    tests = ("\n".join(node_source(source, node) for node in group) for group in groups)
+    return ExtractedTests((*(node_source(source, node) for node in imports), *tests))
+
+
+def _asserts(node: ast.stmt) -> bool:
+    return any(isinstance(inner, ast.Assert) for inner in ast.walk(node))
+
+
+def is_import(source: object) -> bool:
+    """Return whether a program consists of imports alone."""
+    tree = syntax_tree(source) if isinstance(source, str) else ""
+    body = tree.body if isinstance(tree, ast.Module) else []
+    return bool(body) and all(isinstance(node, IMPORTS) for node in body)
 
 
 def repaired(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
