@@ -88,7 +88,7 @@ def example_title(problem: Problem) -> str:
 
 
 def models_of(options: PageOptions) -> list[str]:
-    """Return the folders with a model or an adapter, as `find_folders` orders them, then the endpoint, if any."""
+    """Return the folders with a model or an adapter as `find_folders` orders them, then the endpoint."""
     found = find_folders(options.roots, "*config.json", "*.safetensors")
     models = [
         name
