@@ -73,5 +73,5 @@ def main() -> None:
     print_tables(runs, comparisons)
     if options.output_dir:
         print(f"written to {options.output_dir}: {written}")
-    else:
+    elif not options.inspect_dir:
         print("give --output_dir FOLDER for report.html")

@@ -562,6 +562,7 @@ def test_the_command_prints_the_tables_and_writes_the_report(tmp_path):
     assert run.returncode == 0, run.stderr
     assert "20.0 [-17.2, 57.2]" in run.stdout and "90.0 → 70.0" in run.stdout
     assert run.stdout.endswith(f"written to {tmp_path}/report: report.html report.md report.png\n")
+    assert report(base).stdout.endswith("give --output_dir FOLDER for report.html\n")
     loaded = load_runs([base, cocos])
     text = (tmp_path / "report/report.md").read_text(encoding="utf-8")
     assert text == markdown_report(loaded, compare_runs(loaded, "cocos"))
