@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from cocos.executor.inside import wire_format
 from cocos.executor.judging.evidence import Answer
-from cocos.executor.judging.plans import Plan
+from cocos.executor.judging.plans import Plan, helpers_of
 from cocos.executor.judging.setups import Setups
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
@@ -74,10 +74,8 @@ class Worker:
 
         """
         tests = [(plan.source, plan.kind, plan.remote, plan.is_plain) for plan in plans]
-        subjects = frozenset[str]().union(*(set(plan.remote) - plan.helpers for plan in plans))
-        helpers = frozenset[str]().union(*(plan.helpers for plan in plans)) - subjects
         jobs = (
-            (setups.driver, sorted(setups.shared), tests, sorted(helpers)),
+            (setups.driver, sorted(setups.shared), tests, sorted(helpers_of(plans))),
             (program.code, setups.program, program.stdin, program.files),
         )
         driver, candidate = (marshal.dumps(job, wire_format.MARSHAL_VERSION) for job in jobs)

@@ -119,25 +119,20 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
     """
     if other := describe_original_format(row):
         raise DataError(f"{place}: {other}")
-    values = {
-        field: row[columns.get(field, field)] for field in MBPP_FIELDS if columns.get(field, field) in row
-    }
     if absent := [field for field, column in columns.items() if column not in row]:
         raise DataError(
             f"{place}: --columns {absent[0]}={columns[absent[0]]}: there is no such column; "
             f"the columns are {', '.join(row)}"
         )
-    if "text" not in values and "prompt" in row:
-        values["text"] = row["prompt"]
+    origins = {field: columns.get(field, field) for field in MBPP_FIELDS}
+    if origins["text"] not in row and "prompt" in row:
+        origins["text"] = "prompt"
+    values = {field: row[column] for field, column in origins.items() if column in row}
     if missing := missing_fields(values):
         example = columns_example(list(row), missing, [f"{field}={name}" for field, name in columns.items()])
         own_columns = f"{describe_columns(row, missing)}; name them, for example: {example}"
         raise DataError(f"{place}: {describe_raw_row(row, place.path) or own_columns}")
-    used = {
-        columns.get(field, "prompt" if field == "text" and "text" not in row else field)
-        for field in MBPP_FIELDS
-    }
-    unused = tuple(column for column in row if column not in used)
+    unused = tuple(column for column in row if column not in origins.values())
     left_out: tuple[str, ...] = ()
     if form != "list":
         entry_point = values.get("entry_point") or ""

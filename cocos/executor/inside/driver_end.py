@@ -41,7 +41,7 @@ _HELD_DEPTH = 5  # to which what cannot cross is searched
 class CannotCross(BaseException):
     """The program would get something of the test that cannot leave this process.
 
-    Its arguments are the reason, and whether it comes from what the program chose to return.
+    Its arguments are the reason, and True if that comes from what the program chose to return.
     """
 
 
@@ -108,7 +108,7 @@ class DriverEnd(exchange.End):
             # Data that the program may have made.
             reason = "more data than one message takes, or nested too deeply"
             self.decide(["e", "OutputLimit", reason])
-            raise CannotCross(reason, False) from None
+            raise CannotCross(reason) from None
         answer = self.receive()
         try:
             kind, node, changes, rebound = answer
@@ -160,7 +160,7 @@ class DriverEnd(exchange.End):
         if isinstance(cls, objects.ErrorClass) or (
             cls.__module__ == MODULE and cls not in self.classes.values()
         ):
-            raise CannotCross("the program gets an exception of the test", False)
+            raise CannotCross("the program gets an exception of the test")
         if isinstance(error, AssertionError) and id(error) not in self.numbers:
             # Its message may contain an expected value.
             return ["error", self.register(error), ["builtins", "AssertionError"], None, "", [], None, []]
@@ -168,7 +168,7 @@ class DriverEnd(exchange.End):
 
     def encode_foreign(self, value: Any) -> Any:
         if is_object(value):
-            raise CannotCross("an object that the program has no more", False)
+            raise CannotCross("an object that the program has no more")
         if isinstance(value, types.ModuleType):
             return ["global", value.__name__, ""]
         if isinstance(value, _GLOBAL_TYPES):
@@ -210,19 +210,18 @@ class DriverEnd(exchange.End):
             found = facts(value)
             is_named = found.is_member or found.origin in objects.NAMED
             return not is_named and all(value is not known for known in self.names.values())
-        is_programs = self.numbers.get(id(value), self._parity) % 2 != self._parity
-        return is_programs and type(value) not in _USUAL
+        return self.is_foreign(value) and type(value) not in _USUAL
 
     def _encode_function(self, function: types.FunctionType) -> list:
         source, names, has_constant = self.sources.get(function.__code__, ("", "", False))
         if not source or vars(function):
-            raise CannotCross("the program gets a function of the test that asserts or assigns", False)
+            raise CannotCross("the program gets a function of the test that asserts or assigns")
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         used = names.split()
         values = {name: self.namespace[name] for name in used if name in self.namespace}
         values |= {name: cells[name].cell_contents for name in used if name in cells}
         if not values.keys() | vars(builtins).keys() >= set(used):
-            raise CannotCross("the program gets a function of the test that calls it", False)
+            raise CannotCross("the program gets a function of the test that calls it")
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         self._tell(*values.values(), *defaults, *([source] if has_constant else []))
         number = self.register(function)

@@ -224,6 +224,10 @@ class End:
         self.objects[number] = value
         self.numbers[id(value)] = number
 
+    def is_foreign(self, value: Any) -> bool:
+        """Return whether the other process has sent a value, which has a number of its."""
+        return self.numbers.get(id(value), self._parity) % 2 != self._parity
+
     def _fill(self, number: int, tag: str, parts: list) -> None:
         self._unfilled.append((number, tag, self.decode_all(parts)))
 

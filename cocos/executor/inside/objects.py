@@ -51,11 +51,8 @@ FUNCTIONS: dict[str, Any] = {
     "__subclasscheck__": lambda cls, value: issubclass(value, cls),
 }
 OPERATIONS = {"__call__", *(name for name in FUNCTIONS if name[:2] == "__")}
-NAMED = (
-    "class",
-    "named",
-    "relative",
-)  # origins of objects that are the affair of a class that the test names
+# Origins of objects that are the affair of a class that the test names.
+NAMED = ("class", "named", "relative")
 NO_DATA: Any = object()
 driver: Any = None  # the driver's end of the conversation, which all objects ask
 

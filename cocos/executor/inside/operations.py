@@ -207,10 +207,8 @@ class Operations(DriverEnd):
     def _exit(self, value: Any, found: Facts, args: tuple) -> bool:
         if not self.request("__exit__", value, *args[:2], None) or args[0] is None:
             return False
-        is_programs_error = (
-            args[1] is not None and self.numbers.get(id(args[1]), self._parity) % 2 != self._parity
-        )
-        self.mark("decided by __exit__ of the program", found.origin not in NAMED or is_programs_error)
+        is_programs = found.origin not in NAMED or self.is_foreign(args[1])
+        self.mark("decided by __exit__ of the program", is_programs)
         return not issubclass(args[0], AssertionError)  # a failed assert stays one
 
     def _call(self, value: Any, found: Facts, args: tuple, kwargs: dict) -> Any:

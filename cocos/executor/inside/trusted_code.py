@@ -1,4 +1,4 @@
-"""What runs in the driver: tests, the standard library and packages, and nothing that a program made."""
+"""Code that the driver may run: tests, the standard library and packages, and nothing that a program made."""
 
 import _imp
 import _io

@@ -15,7 +15,7 @@ import ast
 import symtable
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_child
@@ -103,8 +103,15 @@ def in_child(plan: Plan, test: str, reason: str, is_programs_choice: bool = Fals
         is_programs_choice: What the program did is the reason.
 
     """
-    moved = Plan(test, "in child", binds=plan.binds, changes=plan.changes, reads=plan.reads)
-    return replace(moved, reason=reason, is_programs_choice=is_programs_choice)
+    return Plan(
+        test,
+        "in child",
+        binds=plan.binds,
+        changes=plan.changes,
+        reads=plan.reads,
+        reason=reason,
+        is_programs_choice=is_programs_choice,
+    )
 
 
 def together(plans: Sequence[Plan], tests: Sequence[str]) -> tuple[Plan, ...]:
@@ -143,26 +150,31 @@ def plan_tests(program: Program) -> tuple[Plan, ...]:
     used -= given_names(setup, tests)
     for number, plan in enumerate(plans):
         shared = (plan.private | plan.binds) & used
-        if plan.kind == "driven" and (
-            shared := shared and shared - _same_constants(tests[number], program.code)
+        if (
+            plan.kind == "driven"
+            and shared
+            and (shared := shared - _same_constants(tests[number], program.code))
         ):
             reason = f"the program uses {min(shared)}, which the test or the setup defines"
             plans[number] = in_child(plan, tests[number], reason, is_programs_choice=True)
     return together(plans, tests)
 
 
+def helpers_of(plans: Sequence[Plan]) -> frozenset[str]:
+    """Return the helpers of the tests that are the subject of none of them."""
+    subjects = frozenset[str]().union(*(set(plan.remote) - plan.helpers for plan in plans))
+    return frozenset[str]().union(*(plan.helpers for plan in plans)) - subjects
+
+
 def _same_constants(test: str, code: str) -> set[str]:
     """Return the names to which a test and a candidate both assign the same, such as `MOD = 10**9 + 7`."""
-    found = []
-    for source in (test, code):
-        plain = [
-            node
-            for node in parse(source).body
-            if isinstance(node, ast.Assign)
-            and not any(isinstance(part, ast.Name) for part in ast.walk(node.value))
-        ]
-        found.append({ast.unparse(node): node for node in plain})
-    return bound_names(node for text in found[0].keys() & found[1] for node in ast.walk(found[0][text]))
+    return bound_names(ast.walk(parse("\n".join(_constants(test) & _constants(code)))))
+
+
+def _constants(source: str) -> set[str]:
+    """Return the assignments at the top of a source whose value reads no name."""
+    body = parse(source).body
+    return {ast.unparse(node) for node in body if isinstance(node, ast.Assign) and not names_in(node.value)}
 
 
 def split_setup(program: Program, plans: tuple[Plan, ...]) -> Setups:

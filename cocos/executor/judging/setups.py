@@ -49,7 +49,6 @@ class SetupNames:
     """Names in a problem's setup.
 
     Attributes:
-        imports: Its import statements.
         imported: Names that it imports.
         bound: Other names that it binds, in any scope.
         remote: Names of the candidate that it uses.
@@ -58,7 +57,6 @@ class SetupNames:
 
     """
 
-    imports: tuple[str, ...]
     imported: frozenset[str]
     bound: frozenset[str]
     remote: frozenset[str]
@@ -90,7 +88,6 @@ def read_names(source: str) -> SetupNames:
     symbols = symtable.symtable(source, "<setup>", "exec")
     known = BUILTINS | standard_imports(nodes, free_names(symbols)).keys()
     return SetupNames(
-        imports=tuple(ast.unparse(node) for node in tree.body if isinstance(node, imports)),
         imported=frozenset(imported),
         bound=frozenset(bound_names(nodes) - imported),
         remote=frozenset(free_names(symbols) - known),
@@ -121,8 +118,9 @@ def read_setups(
         with quiet():
             names = read_names(setup)
             body = parse(setup).body
-            changes = _kept(body, names, set(), frozenset())
-            driver = setup if private or names.remote else ast.unparse(ast.Module(changes, []))
+            driver = setup
+            if not (private or names.remote):
+                driver = ast.unparse(ast.Module(_kept(body, names, set(), frozenset()), []))
             kept = _kept(body, names, {*used, *re.findall(r"\w+", in_child)}, given)
             shared = frozenset[str]().union(*map(touched_names, kept))
             sent = (touched_names(node) for node in kept if getattr(node, "name", "") not in given)
@@ -222,6 +220,9 @@ def _computes(node: ast.AST, method: str) -> bool:
     """Return whether a part of a method may give what the object does not hold."""
     if method in ("__repr__", "__str__"):
         return isinstance(node, ast.BinOp) and not isinstance(node.op, (ast.Add, ast.Mod))
-    if method[-6:] == "init__" and isinstance(node, ast.Call):
-        return ast.unparse(node.func).rpartition(".")[2] not in _EMPTY
-    return holds_expected(node) or (method[-6:] == "init__" and isinstance(node, (ast.BinOp, *_COMPUTING)))
+    if method[-6:] == "init__":
+        if isinstance(node, ast.Call):
+            return ast.unparse(node.func).rpartition(".")[2] not in _EMPTY
+        if isinstance(node, (ast.BinOp, *_COMPUTING)):
+            return True
+    return holds_expected(node)
