@@ -29,6 +29,19 @@ def f(*a):
         forge(["v", answer, [], []])
 """
 NO_PASS = {
+    "a compiled pattern": Case(
+        "import re\ndef f(x): return re.compile(x, re.I)",
+        "import re\nassert f('a+') == re.compile('a+', re.I)\nassert f('a+').match('AA')[0] == 'AA'",
+    ),
+    "numbers that the setup has seeded": Case(
+        "def f(xs): return sorted(xs)",
+        "assert f([random.randint(0, 99) for _ in range(3)]) == [3, 14, 81]",
+        "import random\nrandom.seed(42)",
+    ),
+    "the second of two equal hours": Case(
+        "def f(d): return d.replace(fold=1)",
+        "from datetime import datetime\nassert f(datetime(2025, 10, 26, 2)).fold == 1",
+    ),
     "a new value of a name that a function reads": Case(
         f"{APPLY}\nimport sys\nseen = []\ndef f(x): return seen[-1]()\ndef keep(g): seen.append(g)",
         "x = 3\nkeep(lambda: x)\nx = 98765\nassert f(2) == x",

@@ -49,8 +49,8 @@ _PATHS: tuple[Any, ...] = (pathlib.PurePosixPath, pathlib.PosixPath, pathlib.Pur
 def _with_zone(kind: Any) -> tuple[Any, Any]:
     """Return how to take a datetime or a time apart, and how to put it together."""
     return (
-        lambda v: (v.replace(tzinfo=None).isoformat(), v.tzinfo),
-        lambda text, zone: kind.fromisoformat(text).replace(tzinfo=zone),
+        lambda v: (v.replace(tzinfo=None).isoformat(), v.tzinfo, v.fold),
+        lambda text, zone, fold: kind.fromisoformat(text).replace(tzinfo=zone, fold=fold),
     )
 
 
@@ -68,6 +68,7 @@ _LEAVES: dict[type, tuple[str, Any, Any]] = {
     fractions.Fraction: ("F", lambda v: (v.numerator, v.denominator), fractions.Fraction),
     range: ("r", _bounds, range),
     slice: ("sl", _bounds, slice),
+    re.Pattern: ("re", lambda v: (v.pattern, v.flags), re.compile),
     datetime.timedelta: ("td", lambda v: (v.days, v.seconds, v.microseconds), datetime.timedelta),
     datetime.timezone: ("tz", lambda v: v.__getinitargs__(), datetime.timezone),
     datetime.date: ("da", lambda v: (v.isoformat(),), datetime.date.fromisoformat),

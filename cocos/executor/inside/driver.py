@@ -102,7 +102,8 @@ def _run(job: tuple[str, list, list, list], max_bytes: int) -> tuple[list, bool]
                 driver.leave(MALFORMED)
         driver.begin(setup, shared, tests, helpers, own, functions)
         for source, kind, *_ in tests:
-            fixed_world.random.seed(hash(source))  # the program knows the seed of its own `random`
+            if "seed" not in setup:
+                fixed_world.random.seed(hash(source))  # the program knows the seed of its own `random`
             start = time.perf_counter()
             outcome = driver.outcome(source, kind)
             reasons = ", ".join(driver.reasons)[:MESSAGE_CHARS]
