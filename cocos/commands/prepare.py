@@ -1,10 +1,11 @@
 """Convert a public data set or your own file to checked problems in MBPP format.
 
 SOURCE is a public set: mbpp, mbpp-sanitized, humaneval, humanevalfix,
-humanevalfix-docs, kodcode, opc-educational, leetcode, acecode, livecodebench,
-bigcodebench, debugbench, codeio; or the format of your own file: jsonl, csv,
-parquet; or OWNER/NAME, a data set on the Hugging Face hub; or repository, a
-folder of Python code whose doctests and test files become problems.
+humanevalfix-docs, humanevalplus, mbppplus, kodcode, opc-educational, leetcode,
+acecode, livecodebench, bigcodebench, debugbench, codeio; or the format of your
+own file: jsonl, csv, parquet; or OWNER/NAME, a data set on the Hugging Face
+hub; or repository, a folder of Python code whose doctests and test files become
+problems.
 
 Writes train.jsonl, validation.jsonl, test.jsonl, README.md and manifest.json;
 also findings.jsonl if the checks find something, and
