@@ -366,9 +366,20 @@ def test_evaluation_takes_what_the_test_itself_asks_of_objects_and_nothing_else(
 
 
 PLANT = """
+import importlib.util, marshal, zipfile
+TEXT = '''
+import sys
+if driver := sys.modules["objects"].driver:  # not in the program's own process
+    driver.namespace["__compare__"] = lambda *a: True
+def g(x): return 5
+'''
 for name in ("helper.py", "unittest.py"):
     with open(name, "w") as file:
-        file.write("import sys\\nsys.modules['objects'].driver.namespace['__compare__'] = lambda *a: True\\ndef g(x): return 5")
+        file.write(TEXT)
+with open("compiled.pyc", "wb") as file:
+    file.write(importlib.util.MAGIC_NUMBER + bytes(12) + marshal.dumps(compile(TEXT, "compiled", "exec")))
+with zipfile.ZipFile("modules.zip", "w") as file:
+    file.writestr("zipped.py", TEXT)
 def f(x): return 5
 """
 
@@ -378,7 +389,10 @@ def f(x): return 5
     [
         "import sys\nsys.path.insert(0, '.')\nimport unittest",
         "import sys\nsys.path.append('')\nfrom helper import g",
+        "import sys\nsys.path.append('')\nfrom compiled import g",
+        "import sys\nsys.path.append('modules.zip')\nfrom zipped import g",
         "import runpy\nrunpy.run_path('helper.py')",
+        "import runpy\nrunpy.run_path('compiled.pyc')",
         "from importlib.util import module_from_spec, spec_from_file_location\n"
         "s = spec_from_file_location('helper', 'helper.py')\ns.loader.exec_module(module_from_spec(s))",
     ],

@@ -1,8 +1,5 @@
 """Code that the driver may run: tests, the standard library and packages, and nothing that a program made."""
 
-import _imp
-import _io
-import io
 import os
 import sys
 import types
@@ -16,34 +13,29 @@ _RUNNING = {"driver", "importlib._bootstrap", "importlib._bootstrap_external", "
 def restrict(refuse: Callable[[str], NoReturn]) -> None:
     """Have `refuse` called with the reason when anything else is about to run.
 
-    Every loader reads a module by `open_code` or `create_dynamic`, whatever folder a test has added: the file
-    must lie in a folder of the module path as it is now. An audit hook sees text that is run, and pickles.
+    An audit hook sees the text that is run, pickles, and the files that the import system opens, whatever
+    folder a test has added: they must lie in a folder of the module path as it is now.
     """
     folders = tuple(os.path.join(folder, "") for folder in sys.path)
-    open_code, create_dynamic = _io.open_code, _imp.create_dynamic
-
-    def check(path: Any) -> None:
-        if not os.path.abspath(path).startswith(folders):
-            refuse("the test imports a file of the working folder")
-
-    def open_installed(path: Any) -> Any:
-        check(path)
-        return open_code(path)
-
-    def create_installed(spec: Any, *file: Any) -> Any:
-        check(spec.origin)
-        return create_dynamic(spec, *file)
 
     def audit(event: str, args: tuple) -> None:
-        if event == "exec" and not _is_trusted(sys._getframe(1)):
-            refuse("the test evaluates text")
-        if event in ("pickle.find_class", "ctypes.dlopen"):
-            refuse("the test unpickles, or loads a library")
+        match event:
+            case "exec" if not _is_trusted(sys._getframe(1)):
+                refuse("the test evaluates text")
+            case "pickle.find_class" | "ctypes.dlopen":
+                refuse("the test unpickles, or loads a library")
+            case "open" | "import":
+                _, library, *_ = args
+                path = library if event == "import" else _opened_by_import(sys._getframe(1), args[0])
+                if path and not os.path.abspath(path).startswith(folders):
+                    refuse("the test imports a file of the working folder")
 
-    for module in (_io, io):
-        setattr(module, "open_code", open_installed)  # noqa: B010 - mypy knows no other function there
-    setattr(_imp, "create_dynamic", create_installed)  # noqa: B010
     sys.addaudithook(audit)
+
+
+def _opened_by_import(frame: types.FrameType, path: Any) -> Any:
+    """Return the path of a file that is being opened if the import system opens it, else None."""
+    return path if frame.f_globals.get("__name__") in ("importlib._bootstrap_external", "zipimport") else None
 
 
 def _is_trusted(frame: types.FrameType) -> bool:
