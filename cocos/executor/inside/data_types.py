@@ -260,18 +260,20 @@ def holds_expected(node: ast.AST) -> bool:
         case ast.Constant(value=value):
             return may_be_expected(value)
         case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
-            return sum(isinstance(part, ast.Constant) for part in parts) > 1
+            return (
+                sum(isinstance(inner, ast.Constant) for part in parts if part for inner in ast.walk(part)) > 1
+            )
     return False
 
 
 def content(tag: str, value: Any) -> tuple:
     """Return the parts of a container, flat; for a mapping first all keys."""
-    if tag in "dCOfpnx":
+    if tag in "dCOfnx":
         mapping = vars(value) if tag in "nx" else value
         return (*mapping.keys(), *mapping.values())
     if tag in _WRAPPED:
         return (vars(value)[_WRAPPED[tag][0]],)
-    if tag in "kvm":  # a view; its dictionary crosses, so that it stays one
+    if tag in "kvmp":  # a view; its dictionary crosses, so that it stays one
         [mapping, *_] = gc.get_referents(value)
         return (mapping if tag_of(mapping) in ("d", "C", "f") else dict(mapping),)
     if tag == "a":
@@ -341,11 +343,10 @@ def _is_key(key: Any, other: Any) -> bool:
 def build(tag: str, items: list) -> Any:
     """Return a tuple, a frozenset, a view of a dict or a mapping proxy."""
     match tag:
-        case "k" | "v" | "m":
+        case "k" | "v" | "m" | "p":
             [mapping] = items
-            return {"k": dict.keys, "v": dict.values, "m": dict.items}[tag](mapping)
-        case "p":
-            return types.MappingProxyType(dict(_pairs(items)))
+            view: Any = {"k": dict.keys, "v": dict.values, "m": dict.items, "p": types.MappingProxyType}[tag]
+            return view(mapping)
     return _CLASSES[tag](items)
 
 

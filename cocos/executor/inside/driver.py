@@ -27,10 +27,11 @@ import data_types
 import fixed_world
 import objects
 import trusted_code
-from driver_end import MALFORMED, MODULE, CannotCross, ProgramGone, ProgramStopIteration
+from driver_end import MALFORMED, CannotCross, ProgramGone, ProgramStopIteration
 from exchange import text_of
 from objects import facts, is_object
 from operations import Names, Operations
+from trusted_code import MODULE
 from wire_format import CONTROL_FD, DRIVER_HEADER, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD, read_exactly
 
 MAX_GROWTH = 64 << 10  # KiB that jobs may leave in this process
@@ -61,6 +62,9 @@ def run_driver(max_bytes: int) -> None:
         ["value", encoded]                                     the value of an expression
     """
     sys.setrecursionlimit(RECURSION_LIMIT)
+    for name, module in list(sys.modules.items()):  # no text of a program finds these modules by their names
+        if os.path.dirname(getattr(module, "__file__", None) or "") == os.path.dirname(__file__):
+            del sys.modules[name]
     trusted_code.restrict(lambda reason: objects.driver.leave_undecided(reason))
     gc.enable()
     control = _socket.socket(fileno=CONTROL_FD)
@@ -152,8 +156,10 @@ class Driver(Operations):
                 self.note_name(found[name], name)
         except Exception:
             self.leave(MALFORMED)
-        self.namespace = {"__name__": MODULE, "__builtins__": self.names}
+        sys.modules[MODULE] = types.ModuleType(MODULE)  # where dataclasses looks names up
+        self.namespace = vars(sys.modules[MODULE])
         self.namespace.update(
+            __builtins__=self.names,
             __compare__=self.compare,
             __true__=self.is_true,
             __is__=self.is_same,

@@ -18,9 +18,9 @@ import exchange
 import objects
 from data_types import CodecError
 from objects import NO_DATA, Facts, facts, is_object
+from trusted_code import MODULE
 from wire_format import MESSAGE_CHARS
 
-MODULE = "test"  # of the classes that test and setup define
 _CONSTANT = frozenset((bool, int, float, str, bytes, complex, decimal.Decimal, tuple, frozenset))
 _GLOBAL_TYPES = (
     type,
@@ -34,7 +34,10 @@ _GLOBAL_TYPES = (
 _CODE = {type, types.ModuleType, types.FunctionType, types.CodeType}
 MALFORMED = ("MalformedEvidence", "the program sent no well-formed message")
 # Containers of a program from whose own methods a test gets the same as from a list's, dict's or set's.
-_USUAL = {list, dict, set, collections.deque, collections.defaultdict}
+_USUAL = {
+    *(list, dict, set, collections.deque, collections.defaultdict),
+    *(collections.Counter, collections.OrderedDict),
+}
 _HELD_DEPTH = 5  # to which what cannot cross is searched
 
 
@@ -104,7 +107,10 @@ class DriverEnd(exchange.End):
         except (CannotCross, OverflowError, RecursionError, CodecError) as error:
             self.forget_from(first)
             if isinstance(error, CannotCross):
-                self.leave_undecided(*error.args)
+                reason, is_chosen = (*error.args, False)[:2]
+                # A function gets it, or else an object in place of which data would have got it here.
+                is_function = not args or not is_object(args[0]) or facts(args[0]).name == "function"
+                self.leave_undecided(reason, is_chosen or not (is_function or self._is_usual(args[0])))
             # Data that the program may have made.
             reason = "more data than one message takes, or nested too deeply"
             self.decide(["e", "OutputLimit", reason])
@@ -201,16 +207,16 @@ class DriverEnd(exchange.End):
                 part for part in gc.get_referents(*level) if id(part) not in seen and type(part) not in _CODE
             ]
             seen.update(map(id, level))
-            if any(map(self._is_unusual, level)):
+            if not all(map(self._is_usual, level)):
                 return True
         return False
 
-    def _is_unusual(self, value: Any) -> bool:
+    def _is_usual(self, value: Any) -> bool:
         if is_object(value):
             found = facts(value)
             is_named = found.is_member or found.origin in objects.NAMED
-            return not is_named and all(value is not known for known in self.names.values())
-        return self.is_foreign(value) and type(value) not in _USUAL
+            return is_named or any(value is known for known in self.names.values())
+        return not self.is_foreign(value) or type(value) in _USUAL
 
     def _encode_function(self, function: types.FunctionType) -> list:
         source, names, has_constant = self.sources.get(function.__code__, ("", "", False))
@@ -281,7 +287,8 @@ class DriverEnd(exchange.End):
         if tag == "x":  # a function in place of a method would decide, now and in later tests
             _, _, items = self._unfilled[-1]
             cls, names = type(self.objects[number]), items[: len(items) // 2]
-            if any(is_object(v) and hasattr(cls, n) for n, v in zip(names, items[len(names) :], strict=True)):
+            own = zip(names, items[len(names) :], strict=True)
+            if any(hasattr(cls, n) and (callable(v) or not _is_field(cls, n)) for n, v in own):
                 reason = "decided by an attribute of an object of the program"
                 self.mark(reason)
                 self.lasting[reason] = True
@@ -363,6 +370,12 @@ class DriverEnd(exchange.End):
         if value is not None and not is_object(value) and value not in data_types.DATA_CLASSES:
             raise CodecError("no factory")
         return value
+
+
+def _is_field(cls: type, name: str) -> bool:
+    """Return whether the instances of a class have an attribute of their own by this name."""
+    names = getattr(getattr(cls.__init__, "__code__", None), "co_names", ())  # type: ignore[misc]
+    return name in names or name in getattr(cls, "__dataclass_fields__", ())
 
 
 def _is_sound(cls: type, attributes: dict) -> bool:

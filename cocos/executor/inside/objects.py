@@ -8,6 +8,7 @@ import builtins
 import copy
 import math
 import operator
+import types
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,6 +119,11 @@ class Object:
 
     def __reduce_ex__(self, protocol):
         raise TypeError(f"cannot pickle {facts(self).name!r} object")
+
+    def __get__(self, owner, cls=None):
+        # A function of the program among the attributes of a class of the test is a method.
+        is_function = facts(self).name == "function" and facts(self).is_known
+        return types.MethodType(self, owner) if is_function and owner is not None else self  # type: ignore[arg-type]
 
     @property  # type: ignore[misc]
     def __class__(self):

@@ -6,6 +6,7 @@ could answer as the test expects, whatever it is.
 
 import builtins
 import collections
+import types
 from contextlib import suppress
 from typing import Any
 
@@ -24,6 +25,7 @@ from objects import (
     facts,
     is_object,
 )
+from trusted_code import MODULE
 
 # Methods of data. A test that calls one, as in `f(3).isdigit()`, expects that its object is data.
 _PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, float, list, dict, set)))
@@ -35,6 +37,9 @@ __version__ __match_args__ __dataclass_fields__ """
 _SPECIAL = frozenset(_SPECIAL_WORDS.split())
 
 
+_DIFFERENCES = frozenset(
+    f"__{kind}{name}__" for name in ("sub", "truediv", "mod", "xor") for kind in ("", "r", "i")
+)
 _EMPTY_ANSWERS = frozenset((int, float, complex, str, bytes, list, tuple, dict, set, frozenset))
 _REMEMBERED = frozenset(("__getitem__", "__iter__", "__len__", "__next__", "__bool__"))
 
@@ -51,8 +56,8 @@ class Names(dict):
     Args:
         driver: The driver's end.
         own: Names of builtins that the program has given to something else.
-        helpers: Standard names that the program defines, and of which no test is a test. Those that are no
-            classes decide what the test computes.
+        helpers: Standard names that the program defines, and of which no test is a test. They decide what
+            the test computes.
 
     """
 
@@ -71,10 +76,10 @@ class Names(dict):
         if name not in self._driver.remote:
             raise KeyError(name)
         value = self._driver.request("name", name)
-        decides = name in self.own or (name in self.helpers and not is_class_named(value, name))
+        decides = name in self.own or name in self.helpers
         if decides:
-            self._driver.mark(f"decided by {name} of the program")
-        elif name not in self.helpers:
+            self._driver.mark(f"decided by {name} of the program", not is_class_named(value, name))
+        else:
             self._driver.note_name(value, name)
         if callable(value) and not decides:
             self[name] = value
@@ -107,7 +112,7 @@ class Operations(DriverEnd):
         if not is_object(value):
             return type(value)
         found = self.request("type", value)
-        if not is_object(found) and found in data_types.CROSSING:
+        if not is_object(found) and found.__module__ != MODULE and not facts(value).is_known:
             self.mark(f"decided by the class of {facts(value).name} of the program")
         return found
 
@@ -117,11 +122,9 @@ class Operations(DriverEnd):
 
     def is_instance(self, value: Any, classes: Any, /) -> bool:
         """Return `isinstance(value, classes)`. An object whose class derives from none of data is no data."""
-        kinds = classes if type(classes) is tuple else (classes,)
-        is_data = not is_object(value) or facts(value).is_known or facts(value).has_data
-        if not is_data and all(type(kind) is type and kind in data_types.DATA_CLASSES for kind in kinds):
-            return False
-        return isinstance(value, classes)
+        if not is_object(value) or facts(value).is_known or facts(value).has_data:
+            return isinstance(value, classes)
+        return any(isinstance(value, kind) for kind in _classes_in(classes) if not _is_of_data(kind))
 
     def note_name(self, value: Any, name: str) -> None:
         """Note that the test names a class of the program. A function has another name of its class."""
@@ -137,6 +140,8 @@ class Operations(DriverEnd):
         found = facts(value)
         if operation == "__exit__":
             return self._exit(value, found, args)
+        if operation == "__deepcopy__":
+            args = ()  # not all that has been copied before
         if found.has_data and operation != "__call__" and operation not in found.own:
             return self._with_data(operation, value, args)
         is_equality = operation in ("__eq__", "__ne__") and not is_object(args[0])
@@ -153,8 +158,8 @@ class Operations(DriverEnd):
         elif operation in CONVERSIONS or (found.is_computed and operation in ("__bool__", "__len__")):
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         elif operation in ("__instancecheck__", "__subclasscheck__"):
-            self.mark(f"decided by {operation} of {found.name} of the program", False)
-        elif operation in _REMEMBERED and found.origin not in NAMED:
+            self.mark(f"decided by {operation} of {found.name} of the program", False, *args)
+        elif operation in _REMEMBERED and found.origin not in ("class", "named"):
             return self._unnamed(operation, value, found, args)
         elif operation == "__call__":
             return self._call(value, found, args, kwargs)
@@ -165,15 +170,22 @@ class Operations(DriverEnd):
         others = [facts(arg) for arg in args if is_object(arg)]
         with_data = len(others) < len(args)
         is_named = found.origin in ("named", "relative")
+        what = f"decided by {operation} of {found.name} of the program"
         if with_data and not is_named:
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
+        elif is_named:  # its difference to what the test expects, perhaps
+            with_data = with_data and operation in _DIFFERENCES
+        if with_data and found.origin == "relative" and any(map(data_types.may_be_expected, args)):
+            self.mark(what, True, *args)
         result = self.request(operation, value, *args)
-        if is_named and is_object(result) and facts(result).name == found.name:
+        is_computed = with_data or any(side.is_computed for side in (found, *others))
+        if not is_object(result):
+            if is_computed or not is_named:
+                self.mark(what, found.origin != "named")
+            return result
+        if is_named and facts(result).name == found.name:
             facts(result).origin = found.origin
-        if is_object(result) and (with_data or any(side.is_computed for side in (found, *others))):
-            facts(result).is_computed = True
-        if not is_object(result) and (with_data or not is_named):
-            self.mark(f"decided by {operation} of {found.name} of the program")
+        facts(result).is_computed |= is_computed
         return result
 
     def _unnamed(self, operation: str, value: Any, found: Facts, args: tuple) -> Any:
@@ -185,10 +197,11 @@ class Operations(DriverEnd):
                 with suppress(LookupError, TypeError):
                     found.answers.setdefault(key, data[args[0]])
         is_keyed = operation == "__getitem__" and not _is_index(*args) and key not in found.answers
+        is_programs = found.origin != "relative"
         differs = found.has_data and operation != "__getitem__"
         if differs or is_keyed or (operation in ("__iter__", "__getitem__") and found.name in self.measured):
             # A key may be what the test expects, and a loop over nothing asserts nothing.
-            self.mark(f"decided by {operation} of {found.name} of the program", True, *args)
+            self.mark(f"decided by {operation} of {found.name} of the program", is_programs, *args)
         try:
             result = self.request(operation, value, *args)
         except StopIteration:
@@ -201,7 +214,7 @@ class Operations(DriverEnd):
         else:
             is_same = _is_same(found.answers.setdefault(key, result), result)
         if not is_same:
-            self.mark(f"decided by {operation} of {found.name} of the program")
+            self.mark(f"decided by {operation} of {found.name} of the program", is_programs)
         return result
 
     def _exit(self, value: Any, found: Facts, args: tuple) -> bool:
@@ -214,18 +227,19 @@ class Operations(DriverEnd):
     def _call(self, value: Any, found: Facts, args: tuple, kwargs: dict) -> Any:
         method = found.origin.partition(".")[2]
         result = self.request("call", value, *args, **kwargs)
-        decides = result is not None and (args or kwargs or type(result) is bool)
+        decides = not is_object(result) and result is not None and (args or kwargs or type(result) is bool)
         says_no = type(result) is bool or (type(result) in _EMPTY_ANSWERS and not result)
         is_plain = method in _PLAIN_METHODS or (method and says_no)
         if found.origin == ".exception" or (is_plain and decides):
             what = f"decided by the method {found.name} of a value of the program"
-            self.mark(what, not found.is_member, *args, *kwargs.values())
+            is_programs = not found.is_member and (method in _PLAIN_METHODS or found.origin == ".exception")
+            self.mark(what, is_programs, *args, *kwargs.values())
         # An instance of a class that the test names; another function with a capital gives any object.
-        # So does a class that the program has given as a value too: the test may have it from there.
-        is_named = found.origin == "class" and self.numbers.get(id(value)) not in self.repeated
-        if is_object(result) and is_named and facts(result).name == found.name:
-            facts(result).origin = "named"
-        elif is_object(result) and facts(result).name == found.owner:
+        # If the program has given the class as a value too, the test may have it from there.
+        if is_object(result) and found.origin == "class" and facts(result).name == found.name:
+            is_repeated = self.numbers.get(id(value)) in self.repeated
+            facts(result).origin = "relative" if is_repeated else "named"
+        elif is_object(result) and facts(result).name == found.owner and facts(result).origin != "class":
             facts(result).origin = "relative"
         return result
 
@@ -233,8 +247,8 @@ class Operations(DriverEnd):
         """Mark the test, unless an object that a function returned is compared with data."""
         sides = [found, *map(facts, filter(is_object, args))]
         is_named = any(side.origin in NAMED or (side.is_member and len(sides) > 1) for side in sides)
-        if args and len(sides) == 1 and found.origin == "relative":
-            is_named = False  # a method that should return data may have returned its object
+        if len(sides) == 1 and (found.origin == "relative" or (args and found.origin == "class")):
+            is_named = False  # what should return data may have returned its object or class
         elif len(sides) == 1 and not is_named:
             text = f"returned {found.name}, which is not a plain value"
             self.decide(["e", "NotPlainValue", text])
@@ -245,6 +259,9 @@ class Operations(DriverEnd):
         """Do an operation of an object whose class derives from one of data, with the data."""
         data = self.data(value)
         others = [self.data(other) if is_object(other) and facts(other).has_data else other for other in args]
+        if facts(value).is_computed:
+            what = f"decided by the arithmetic of {facts(value).name} of the program"
+            self.mark(what, facts(value).origin != "named", *args)
         if operation in ("__str__", "__repr__", "__format__", "__enter__", "__next__"):
             return self.request(operation, value, *args)
         is_in_place = operation in ARITHMETIC and operation[2] == "i"
@@ -312,6 +329,17 @@ class Operations(DriverEnd):
         is_programs = not (found.is_known and hasattr(cls, "__next__"))
         self.mark(f"decided by the class of {found.name} of the program", is_programs)
         return cls
+
+
+def _classes_in(classes: Any) -> list:
+    """Return the classes in the second argument of `isinstance`."""
+    parts = classes.__args__ if type(classes) is types.UnionType else classes
+    return [inner for part in parts for inner in _classes_in(part)] if type(parts) is tuple else [parts]
+
+
+def _is_of_data(cls: Any) -> bool:
+    """Return whether no object whose class derives from none of data is an instance of a class."""
+    return type(cls) is type and cls not in (object, type)
 
 
 def is_class_named(value: Any, name: str) -> bool:

@@ -6,6 +6,8 @@ import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+MODULE = "test"  # the name that tests have as a module
+_IMPORT_SYSTEM = ("importlib._bootstrap_external", "_frozen_importlib_external", "zipimport")
 # Modules that run text: of a test, a module's code, and methods whose text has checked names alone.
 _RUNNING = {"driver", "importlib._bootstrap", "importlib._bootstrap_external", "collections", "dataclasses"}
 
@@ -22,6 +24,8 @@ def restrict(refuse: Callable[[str], NoReturn]) -> None:
         match event:
             case "exec" if not _is_trusted(sys._getframe(1)):
                 refuse("the test evaluates text")
+            case "compile" if sys._getframe(1).f_globals.get("__name__") == MODULE:
+                refuse("the test compiles text")
             case "pickle.find_class" | "ctypes.dlopen":
                 refuse("the test unpickles, or loads a library")
             case "open" | "import":
@@ -35,12 +39,15 @@ def restrict(refuse: Callable[[str], NoReturn]) -> None:
 
 def _opened_by_import(frame: types.FrameType, path: Any) -> Any:
     """Return the path of a file that is being opened if the import system opens it, else None."""
-    return path if frame.f_globals.get("__name__") in ("importlib._bootstrap_external", "zipimport") else None
+    return path if frame.f_globals.get("__name__") in _IMPORT_SYSTEM else None
 
 
 def _is_trusted(frame: types.FrameType) -> bool:
     """Return whether what is running text is one of the modules above, or times a function."""
     module, local = frame.f_globals.get("__name__"), frame.f_locals
+    if frame.f_code.co_name == "_call_with_frames_removed":  # of the import system, for a loader
+        loader = type(frame.f_back and frame.f_back.f_locals.get("self"))
+        return loader.__module__ in _IMPORT_SYSTEM
     if module == "timeit":
         return local.get("stmt") == "_stmt()" and local.get("setup") in ("pass", "_setup()")
     return module in _RUNNING

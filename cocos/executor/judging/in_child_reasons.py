@@ -13,8 +13,13 @@ _STREAMS = "stdin stdout stderr redirect_stdout redirect_stderr capsys displayho
 _ASYNC = "asyncio run_until_complete"
 _THREADS = "threading Thread ThreadPoolExecutor ProcessPoolExecutor concurrent multiprocessing"
 _STATE = """ seed setstate getstate environ putenv chdir setrecursionlimit setlocale signal
-set_int_max_str_digits getcontext setcontext localcontext catch_warnings simplefilter
-assertLogs assertNoLogs assertWarns getLogger """
+set_int_max_str_digits getcontext setcontext localcontext catch_warnings simplefilter filterwarnings
+resetwarnings assertLogs assertNoLogs assertWarns getLogger setrlimit settrace setprofile meta_path path_hooks
+field_size_limit __builtins__ seterr errstate set_printoptions """
+_COSTS = """ process_time process_time_ns thread_time thread_time_ns CLOCK_PROCESS_CPUTIME_ID
+CLOCK_THREAD_CPUTIME_ID getrusage tracemalloc cProfile psutil """
+_MEMORY = "shares_memory may_share_memory"
+_OBJECTS = "dictConfig fileConfig DictConfigurator"
 _PICKLES = "pickle cPickle _pickle shelve marshal dill joblib cloudpickle allow_pickle"
 _SOURCES = "inspect __annotations__ getsource signature getfullargspec __code__ __globals__ __closure__"
 _REASONS = {
@@ -23,6 +28,9 @@ _REASONS = {
     "is asynchronous": _ASYNC,
     "starts threads or processes": _THREADS,
     "reads or changes the state of the process": _STATE,
+    "measures the program's processor time or memory": _COSTS,
+    "asks whether arrays share their memory": _MEMORY,
+    "makes objects of what a text names": _OBJECTS,
     "looks up names at run time": " ".join(NAMES_AT_RUN_TIME),
     "unpickles what the program wrote": _PICKLES,
     "reads the candidate's source or signatures": _SOURCES,
@@ -83,6 +91,8 @@ def why_in_child(
                 reason = _WORDS[word]
             case ast.Attribute(attr=word, value=ast.Name(id=name)) if word in _MAINS and name in modules:
                 reason = "runs a test framework"
+            case ast.Attribute(attr="query" | "eval") if {"pd", "pandas"} & modules:
+                reason = "evaluates text that names what the test has"
             case ast.MatchClass(cls=ast.Name(id=name)) if name in candidate_names:
                 reason = "matches a class of the candidate"
             case ast.ClassDef(bases=bases) if any(

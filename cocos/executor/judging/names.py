@@ -7,8 +7,9 @@ import re
 import symtable
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
-from cocos.executor.parser import quiet
+from cocos.executor.parser import parse, quiet
 
 BUILTINS = frozenset(dir(builtins)) | {"__name__"}
 _MODULES = """ bisect cmath collections copy datetime decimal fractions functools heapq itertools json math
@@ -117,28 +118,84 @@ def touched_names(statement: ast.stmt) -> set[str]:
     return names
 
 
+class CodeNames(NamedTuple):
+    """Names in a candidate's code.
+
+    Attributes:
+        used: Names that it reads and others may bind, without those of the next two.
+        builtins: Builtins that it uses.
+        defined: Its functions, classes and imports that its functions use.
+        standard: Standard names that it defines.
+
+    """
+
+    used: frozenset[str] = frozenset()
+    builtins: frozenset[str] = frozenset()
+    defined: frozenset[str] = frozenset()
+    standard: frozenset[str] = frozenset()
+
+
 @lru_cache(maxsize=1 << 10)
-def names_of(code: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names that a candidate reads and others may bind, and the standard names that it defines."""
+def names_of(code: str) -> CodeNames:
+    """Return the names in a candidate's code; none if it does not parse."""
     try:
         with quiet():
             table = symtable.symtable(code, "<code>", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset(), frozenset()
+        return CodeNames()
     symbols = {symbol.get_name(): symbol for symbol in table.get_symbols()}
     own = frozenset(name for name in STANDARD_NAMES & symbols.keys() if symbols[name].is_namespace())
-    imported = {name for name, symbol in symbols.items() if symbol.is_imported()}
-    # A test may repeat a function of the task, as those of HumanEval/32 and 38 do: each side has its own.
-    repeatable = {name for name, symbol in symbols.items() if symbol.is_namespace()}
-    in_functions = free_names(table, in_functions=True) - imported - repeatable
-    return frozenset((free_names(table) | in_functions) - BUILTINS - _star_names(code)), own
+    in_functions = free_names(table, in_functions=True)
+    defined = {name for name, symbol in symbols.items() if symbol.is_imported() or symbol.is_namespace()}
+    free = free_names(table) | in_functions - symbols.keys()
+    assigned = re.findall(r"\w+", " ".join(re.findall(r"\bglobal (.+)", code)))
+    return CodeNames(
+        frozenset((free | in_functions).union(assigned) - defined - BUILTINS - _star_names(code)),
+        frozenset(free & BUILTINS),
+        frozenset(defined & in_functions),
+        own,
+    )
+
+
+@lru_cache(maxsize=1 << 10)
+def definitions_in(source: str) -> dict[str, str]:
+    """Return by name what the functions, classes and imports at the top of a source are.
+
+    A test may repeat a function of the task, as those of HumanEval/32 and 38 do.
+    """
+    found = {}
+    for node in parse(source).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found[name] = ast.dump(ast.Module([n for n in node.body if not is_text(n)], []))
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+                found |= {alias.asname or alias.name: module + alias.name for alias in aliases}
+    return found
+
+
+def is_text(statement: ast.stmt) -> bool:
+    """Return whether a statement is a constant, such as a docstring."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def standard_functions(code: str) -> dict[str, str]:
+    """Return the builtins that a candidate's code replaces by standard functions, with their imports."""
+    found = {name: text for name, text in definitions_in(code).items() if name in BUILTINS}
+    lines = {name: f"from {text.rpartition('.')[0]} import {name}" for name, text in found.items()}
+    for module in re.findall(r"^from (\w+) import \*", code, re.MULTILINE):
+        lines |= {name: f"from {module} import {name}" for name in BUILTINS & _names_in_module(module)}
+    return {name: line for name, line in lines.items() if line.split()[1] in _PURE}
+
+
+def _names_in_module(module: str) -> set[str]:
+    names = vars(importlib.import_module(module)) if module in _PURE else {}
+    return {name for name in names.get("__all__", names) if name[:1] != "_"}
 
 
 def _star_names(code: str) -> set[str]:
     """Return the names that lines such as `from math import *` bind."""
-    modules = _PURE.intersection(re.findall(r"^from (\w+) import \*", code, re.MULTILINE))
-    found = (vars(importlib.import_module(module)) for module in modules)
-    return {name for names in found for name in names.get("__all__", names) if name[:1] != "_"}
+    return set[str]().union(*map(_names_in_module, re.findall(r"^from (\w+) import \*", code, re.MULTILINE)))
 
 
 def is_plain(nodes: list[ast.AST]) -> bool:

@@ -14,6 +14,7 @@ next plan is "in child".
 import ast
 import symtable
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,15 +23,25 @@ from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_ch
 from cocos.executor.judging.instrumented import instrumented
 from cocos.executor.judging.names import (
     BUILTINS,
+    CodeNames,
     bound_names,
+    definitions_in,
     free_names,
     is_plain,
     names_in,
     names_of,
+    standard_functions,
     standard_imports,
     touched_names,
 )
-from cocos.executor.judging.setups import SetupNames, Setups, given_names, read_names, read_setups
+from cocos.executor.judging.setups import (
+    SetupNames,
+    Setups,
+    classes_with_state,
+    given_names,
+    read_names,
+    read_setups,
+)
 from cocos.executor.parser import parse, quiet
 from cocos.executor.verdicts import Program
 
@@ -70,6 +81,7 @@ class Plan:
     is_programs_choice: bool = False
 
 
+_CONSTANT = (ast.Constant, ast.Tuple, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
 _CLOCKS = frozenset(("time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime"))
 
 
@@ -145,10 +157,17 @@ def plan_tests(program: Program) -> tuple[Plan, ...]:
     tests, setup = program.test_list, program.setup
     if program.has_expressions:
         return tuple(map(value_plan, tests))
-    used, own = names_of(program.code)
-    plans = [plan_test(test, setup, program.entry_point, own) for test in tests]
-    used -= given_names(setup, tests)
+    names = names_of(program.code)
+    plans = [plan_test(test, setup, program.entry_point, names.standard) for test in tests]
+    used = names.used - given_names(setup, tests)
     for number, plan in enumerate(plans):
+        if plan.kind == "driven" and (again := _bound_again(plan, tests[number], program, names)):
+            reason = f"the test or the setup gives {min(again)} of the program another meaning"
+            plans[number] = plan = in_child(plan, tests[number], reason)
+        if plan.kind == "driven" and (state := names.used & classes_with_state(setup, program.code, tests)):
+            reason = f"attributes of the class {min(state)} of the setup change"
+            is_named = any(name in tests[number] for name in state)
+            plans[number] = plan = in_child(plan, tests[number], reason, is_programs_choice=not is_named)
         shared = (plan.private | plan.binds) & used
         if (
             plan.kind == "driven"
@@ -172,17 +191,38 @@ def _same_constants(test: str, code: str) -> set[str]:
 
 
 def _constants(source: str) -> set[str]:
-    """Return the assignments at the top of a source whose value reads no name."""
-    body = parse(source).body
-    return {ast.unparse(node) for node in body if isinstance(node, ast.Assign) and not names_in(node.value)}
+    """Return the assignments at the top of a source that give a constant to a name, once and for all."""
+    tree = parse(source)
+    bound = Counter(bound_names([node]).pop() for node in ast.walk(tree) if bound_names([node]))
+    bound.update(name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names)
+    return {
+        ast.unparse(node)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and all(bound[name] == 1 for name in bound_names(ast.walk(node)))
+        and all(isinstance(part, _CONSTANT) for part in ast.walk(node.value))
+    }
 
 
 def split_setup(program: Program, plans: tuple[Plan, ...]) -> Setups:
     """Return the setup of a program whose tests have these plans, as the two processes get it."""
     private = frozenset[str]().union(*(plan.private for plan in plans))
     in_child = " ".join(plan.source for plan in plans if plan.kind != "driven")
-    used, _ = names_of(program.code)
-    return read_setups(program.setup, private, in_child, used, given_names(program.setup, program.test_list))
+    names, setup = names_of(program.code), program.setup
+    used = names.used | (names.builtins & read_names(setup).reads.keys() if setup else frozenset())
+    found = read_setups(setup, private, in_child, used, given_names(setup, program.test_list))
+    lines = standard_functions(program.code)
+    return found._replace(driver="\n".join([*lines.values(), found.driver])) if lines else found
+
+
+def _bound_again(plan: Plan, test: str, program: Program, names: CodeNames) -> set[str]:
+    """Return names of a program that a test binds to something else, and builtins that the setup does."""
+    setup = read_names(program.setup).reads.keys() if program.setup else frozenset[str]()
+    again = set((plan.binds | setup) & names.builtins)
+    for name in plan.binds & names.defined - {program.entry_point}:
+        if definitions_in(test).get(name) != definitions_in(program.code).get(name):
+            again.add(name)
+    return again
 
 
 def _plan(test: str, tree: ast.Module, setup: SetupNames, entry_point: str, own: frozenset[str]) -> Plan:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from cocos.executor.inside.data_types import holds_expected
+from cocos.executor.inside.data_types import holds_expected, may_be_expected
 from cocos.executor.judging.instrumented import instrumented
 from cocos.executor.judging.names import (
     BUILTINS,
@@ -73,6 +73,8 @@ _MAKERS = frozenset(
 _EMPTY = frozenset(
     ("list", "dict", "set", "tuple", "deque", "defaultdict", "super", "__init__", "append", "isinstance")
 )
+_SHOWING = _EMPTY | {"str", "repr", "format", "join", "map", "len", "type", "hash", "id", "enumerate", "zip"}
+_LOOPS = (ast.For, ast.While, ast.AugAssign, ast.Slice)
 _COMPUTING = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Special methods that give nothing but what the object holds.
 _HOLDING = frozenset(("__init__", "__post_init__", "__repr__", "__str__", "__eq__", "__lt__", "__hash__"))
@@ -125,6 +127,7 @@ def read_setups(
             shared = frozenset[str]().union(*map(touched_names, kept))
             sent = (touched_names(node) for node in kept if getattr(node, "name", "") not in given)
             leaked = (private - given).intersection(frozenset[str]().union(*sent))
+            leaked |= frozenset[str]().union(*map(_given_to_modules, kept))
             program = ast.unparse(ast.Module(kept, []))
             return Setups(instrumented(driver), program, shared, leaked, bool(leaked & used))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -185,14 +188,70 @@ def given_names(setup: str, tests: tuple[str, ...]) -> frozenset[str]:
     return frozenset(given)
 
 
+def _given_to_modules(statement: ast.stmt) -> set[str]:
+    """Return the modules to which an assignment gives a value, as `math.WANT = 5` does."""
+    match statement:
+        case ast.Assign([ast.Attribute() | ast.Subscript() as target], value) if _has_number(value):
+            return names_in(target)
+    return set()
+
+
+def _has_number(value: ast.expr) -> bool:
+    """Return whether a value has a number that a test may expect."""
+    constants = (node.value for node in ast.walk(value) if isinstance(node, ast.Constant))
+    return any(may_be_expected(constant) for constant in constants if not isinstance(constant, str))
+
+
+@lru_cache(maxsize=1 << 12)
+def classes_with_state(setup: str, code: str, tests: tuple[str, ...]) -> frozenset[str]:
+    """Return the classes of a setup that have attributes which change: they must be one class for all."""
+    if "class " not in setup:
+        return frozenset()
+    try:
+        with quiet():
+            body = parse(setup).body
+            nodes = [node for source in (setup, code, *tests) for node in ast.walk(parse(source))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    stored = {
+        node.value.id
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and _is_changed(node)
+    }
+    return frozenset(
+        node.name
+        for node in body
+        if isinstance(node, ast.ClassDef)
+        and (node.name in stored or any(_is_changing(part) for part in node.body))
+    )
+
+
+def _is_changed(attribute: ast.Attribute) -> bool:
+    return not isinstance(attribute.ctx, ast.Load)
+
+
+def _is_changing(part: ast.stmt) -> bool:
+    """Return whether a part of a class is a container, or a class method that assigns to its class."""
+    match part:
+        case ast.Assign([ast.Name(name)], ast.List() | ast.Dict() | ast.Set()):
+            return name[:2] != "__"
+        case ast.FunctionDef():
+            return any(
+                isinstance(node, ast.Attribute) and ast.unparse(node.value) == "cls" and _is_changed(node)
+                for node in ast.walk(part)
+            )
+    return False
+
+
 def _is_given(statement: ast.stmt) -> bool:
     """Return whether a statement names an infinity or a modulus, or is `Point = namedtuple("Point", "x")`."""
     match statement:
         case ast.Assign(targets=[ast.Name()], value=value) if ast.unparse(value) in _LIMITS:
             return True
-        case ast.Assign([ast.Name(name)], ast.Call(func, [ast.Constant(own), *_], more)) if own == name:
+        case ast.Assign([ast.Name(name)], ast.Call(func, [ast.Constant(own), *members], more)) if own == name:
             others = (node for word in more for node in ast.walk(word))
-            return ast.unparse(func).rpartition(".")[2] in _MAKERS and not any(map(holds_expected, others))
+            is_known = ast.unparse(func).rpartition(".")[2] in _MAKERS
+            return is_known and not any(map(holds_expected, others)) and not any(map(_has_number, members))
     return False
 
 
@@ -218,11 +277,12 @@ def _only_holds(part: ast.stmt, words: set[str]) -> bool:
 
 def _computes(node: ast.AST, method: str) -> bool:
     """Return whether a part of a method may give what the object does not hold."""
-    if method in ("__repr__", "__str__"):
-        return isinstance(node, ast.BinOp) and not isinstance(node.op, (ast.Add, ast.Mod))
-    if method[-6:] == "init__":
-        if isinstance(node, ast.Call):
-            return ast.unparse(node.func).rpartition(".")[2] not in _EMPTY
-        if isinstance(node, (ast.BinOp, *_COMPUTING)):
-            return True
+    function = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    if method in ("__repr__", "__str__", "__hash__"):
+        is_sum = isinstance(node, ast.BinOp) and not isinstance(node.op, (ast.Add, ast.Mod))
+        return is_sum or bool(function and function not in _SHOWING)
+    if method[-6:] == "init__" and (
+        isinstance(node, (ast.BinOp, *_COMPUTING, *_LOOPS)) or (function and function not in _EMPTY)
+    ):
+        return True
     return holds_expected(node)
