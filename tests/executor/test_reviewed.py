@@ -28,7 +28,36 @@ def f(*a):
         receive()
         forge(["v", answer, [], []])
 """
+SOLUTION = "class Solution:\n    def f(s, x): return Solution()\n    def __sub__(s, o): return Solution()\n    def __abs__(s): return 0.0\n    def __len__(s): return 3\n    def __iter__(s): return iter([])"
+CLOSE = "class P:\n    tol = 1\n    def __init__(s, x): s.x = x\n    def near(s, o): return abs(s.x - o.x) < s.tol\n    def __eq__(s, o): return s.near(o)"
+USES = "import os\nimport math\ndef f(xs): return sorted(xs)\ndef p(x): print('hello', x)\ndef ask(): return input()\ndef is_even(n): return n % 2 == 0\ndef count(xs): return sum(map(is_even, xs))\ndef exists(p): return os.path.exists(p)"
+COUNTED = "class Node:\n    count = 0\n    kept = []\n    def __init__(s, v): s.v = v"
+CAPTURE = "import io\nfrom contextlib import redirect_stdout\ndef capture(g, *a):\n    with redirect_stdout(io.StringIO()) as out: g(*a)\n    return out.getvalue()"
 NO_PASS = {
+    "a difference of what a method returned": Case(SOLUTION, "assert abs(Solution().f(3) - 77123.5) < 1e-6"),
+    "a loop over what a method returned": Case(SOLUTION, "r = Solution().f(3)\nassert len(r) == 3\nfor a, b in zip(r, [1, 2, 3]): assert a == b"),
+    "an object that is a float": Case("class Solution(float):\n    f = lambda s, x: Solution(5)\n    __sub__ = lambda s, o: Solution(0)", "assert Solution().f(3) - 77123 == 0"),
+    "a class of data in place of a method": Case("def f(h):\n    r = P(0)\n    r.near = bool\n    return r", "assert f(1) == P(77123)", CLOSE),
+    "another tolerance": Case("def f(h):\n    r = P(0)\n    r.tol = 10 ** 18\n    return r", "assert f(1) == P(77123)", CLOSE),
+    "a class with the name of a standard one decides": Case("class Counter(dict):\n    def __init__(s, *a): pass\ndef f(s): return {}", "assert f('aab') == Counter('aab')"),
+    "a list that the test empties": Case("log = []\ndef f(x): log.append(x)", "log = []\nf(1)\nassert log == []"),
+    "a builtin that the test forbids": Case(USES, "def sorted(*a): raise ValueError\nassert f([2, 1]) == [1, 2]"),
+    "a function of its own that the test forbids": Case(USES, "def is_even(n): raise ValueError\nassert count([2, 1]) == 1"),
+    "a module that the test takes away": Case(USES, "os = None\nassert not exists('/nowhere')"),
+    "a builtin that the setup counts": Case(USES, "assert f([2, 1]) == [1, 2] and used == []", "used = []\n_sorted = sorted\ndef sorted(xs):\n    used.append(xs)\n    return _sorted(xs)"),
+    "a function of a module's module that the test replaces": Case(USES, "import os\nos.path.exists = lambda p: True\nassert not exists('/nowhere')"),
+    "the same in the setup": Case(USES, "assert not exists('/nowhere')", "import os\nos.path.exists = lambda p: True"),
+    "attributes of a class of the setup": Case("def f():\n    Node.count += 1\n    Node.kept.append(5)", "f()\nassert Node.count == 0 and Node.kept == []", COUNTED),
+    "what a helper of the setup captures": Case(USES, "assert capture(p, 3) == ''", CAPTURE),
+    "processor time": Case("def f(n): return n if n < 2 else f(n - 1) + f(n - 2)", "import time\nstart = time.process_time()\nf(22)\nassert time.process_time() - start < 1e-3"),
+    "warnings that are errors": Case("import warnings\ndef f(x): warnings.warn('old', DeprecationWarning)", "import warnings\nwarnings.filterwarnings('error')\nf(3)"),
+    "objects that a text names": Case("def f(x): return 0\ndef names(): return {'version': 1, 'filters': {'f': {'()': 'importlib.import_module', 'name': 'operator', '.': {'eq': max}}}}", "import logging.config\nlogging.config.dictConfig(names())\nassert f(3) == 77123"),
+    "what a text names in the driver": Case("def name(): return 'objects'\ndef f(x): return 0", "import importlib\nimportlib.import_module(name()).driver.final = ['passed']\nassert f(3) == 77123"),
+    "the class of an object, as the program says": Case("import sys\nsys.modules['objects'].FUNCTIONS['type'] = lambda v: Exception\nclass A: pass\ndef f(x): return A()", "assert type(f(3)) is Exception"),
+    "a view of a dict": Case("import types\ndef f(d): return types.MappingProxyType(d)", "d = {}\np = f(d)\nd['a'] = 5\nassert 'a' not in p"),
+    "what a class of the setup adds up": Case("def f(xs): return Sum(xs).of", "assert f([70000, 123]) == Sum([70000, 123]).of", "class Sum:\n    def __init__(s, xs):\n        s.of = 0\n        for x in xs: s.of += x"),
+    "a number that the setup gives to a module": Case("import math\ndef f(x): return math.WANT", "import math\nassert f(3) == math.WANT", "import math\nmath.WANT = 77123"),
+    "members with numbers": Case("def f(x): return Code.OK.value", "assert f(3) == Code.OK.value", "from enum import Enum\nCode = Enum('Code', {'OK': 77123})"),
     "a new value of a name that a function reads": Case(
         f"{APPLY}\nimport sys\nseen = []\ndef f(x): return seen[-1]()\ndef keep(g): seen.append(g)",
         "x = 3\nkeep(lambda: x)\nx = 98765\nassert f(2) == x",
@@ -163,6 +192,19 @@ NO_PASS = {
     "each time another object": Case("class R:\n    def __len__(s): return 1\n    def __iter__(s): return iter(())\ndef f(x): return R()", "assert len(f(3)) == 1 and all(a == 77123 for a in f(3))"),
 }  # fmt: skip
 PASS = {
+    "a class by its instance": Case("class V:\n    def __init__(s, x): s.x = x\n    def __mul__(s, k): return V(s.x * k)\n    def kind(s): return type(s)", "V(1).kind()\nassert (V(2) * 3).x == 6"),
+    "no instance of several classes": Case("class A: pass\ndef f(): return A()", "assert not isinstance(f(), int | str) and not isinstance(f(), (int, (str, type(None)))) and isinstance(f(), object)"),
+    "a constant on both sides": Case("MOD = 10 ** 9 + 7\ndef f(x): return x % MOD", "MOD = 10 ** 9 + 7\nassert f(5 + MOD) == 5 % MOD"),
+    "a function that the test repeats": Case("def is_even(n):\n    'doc'\n    return n % 2 == 0\ndef count(xs): return sum(map(is_even, xs))", "def is_even(n): return n % 2 == 0\nassert count([1, 2]) == 1"),
+    "a variable with the name of a builtin": Case("def f(xs): return sum(list(xs))", "for list, sum in [((1, 2), 3)]: assert f(list) == sum"),
+    "builtins from the standard library": Case("from operator import *\nfrom math import *\ndef f(x): return x * 1.5", "assert abs(f(2) - 3) < 1e-6 and pow(f(2), 2) == 9"),
+    "a dataclass that names itself": Case("def f(n): return n.next.val", "assert f(Node(1, Node(2))) == 2", "from dataclasses import dataclass\n@dataclass\nclass Node:\n    val: int\n    next: 'Node' = None"),
+    "an annotated variable": Case("class A:\n    def __init__(s, x): s.x = x", "from typing import List\nitems: List[A] = [A(1)]\nassert items[0].x == 1"),
+    "containers of one class, one after the other": Case("class Box:\n    def __init__(s, n): s.xs = range(n)\n    def __len__(s): return len(s.xs)\n    def __iter__(s): return iter(s.xs)\ndef box(n): return Box(n)", "for n in range(3): assert list(box(n)) == list(range(n))"),
+    "a child that the test has already": Case("class Node:\n    def __init__(s, v, child=None): s.v, s.child = v, child\ndef parent(child): return Node(9, child)", "c = Node(3)\nassert parent(c).child.v == 3"),
+    "a builder": Case("class B:\n    def __init__(s): s.xs = []\n    def add(s, x):\n        s.xs.append(x)\n        return s\ndef b(): return B()", "x = b()\nx.add(7).add(8)\nassert x.xs == [7, 8]"),
+    "values of the standard library": Case("import ipaddress, zoneinfo\ndef ip(t): return ipaddress.ip_address(t)\ndef zone(): return zoneinfo.ZoneInfo('UTC')\ndef kinds(): return list[int], int | None", "import ipaddress\nfrom datetime import datetime\nassert ip('1.2.3.4') == ipaddress.ip_address('1.2.3.4') and kinds() == (list[int], int | None)\nassert datetime(2025, 1, 1, tzinfo=zone()).utcoffset().total_seconds() == 0"),
+    "an error while another is handled": Case("def f(x):\n    try: 1 / 0\n    except ZeroDivisionError: raise ValueError", "try: f(1)\nexcept ValueError as e: assert isinstance(e.__context__, ZeroDivisionError)\nelse: assert False"),
     "a compiled pattern": Case(
         "import re\ndef f(x): return re.compile(x, re.I)",
         "import re\nassert f('a+') == re.compile('a+', re.I)\nassert f('a+').match('AA')[0] == 'AA'",
@@ -231,7 +273,6 @@ PASS = {
     "a variable with the name type": Case("def f(t, v): return t(v)", "for type in (int, str): assert f(type, '3') == type('3')"),
     "a setup that changes a module's state": Case("def d(n): return n and 1 + d(n - 1)", "assert d(3000) == 3000", "import sys\nsys.setrecursionlimit(10000)"),
     "an import that may fail": Case("def f(x): return x", "assert f(1) == 1", "try: import no_such_module\nexcept ImportError: no_such_module = None"),
-    "a class with the name of a standard one": Case("class Counter: n = 3\nclass Clock: pass", "assert Counter().n == 3 and Clock()"),
     "a change in place that is nested deeply": Case("def f(a):\n    x = []\n    for _ in range(500): x = [x]\n    a.append(x)", "a = []\nf(a)\nassert len(a) == 1"),
     "a list of nodes that grows": Case("def extend(h, n):\n    for i in range(n):\n        h.next = Node(i)\n        h = h.next", "h = x = Node(0)\nextend(h, 500)\nn = 0\nwhile x: n, x = n + 1, x.next\nassert n == 501", "class Node:\n    def __init__(self, value): self.value, self.next = value, None"),
     "an object without an equality": Case("class N: pass\ndef f(x): return N()", "r = f(1)\nassert r != 5 and r not in (None, False) and [1, 'a', r].index(r) == 2"),
@@ -250,7 +291,6 @@ PASS = {
     "a star import, and an import of the same name": Case("from typing import *\ndef f(xs: List[int]): return sum(xs)", "from typing import List\nxs: List[int] = [1, 2]\nassert f(xs) == 3"),
     "a combination of flags of the setup": Case("def join(a, b): return a | b", "assert join(Mode.R, Mode.W) == Mode.R | Mode.W and join(Mode.R, Mode.R) is Mode.R", "from enum import Flag\nclass Mode(Flag):\n    R = 1\n    W = 2"),
     "methods of texts and numbers": Case("def call(g): return g()", "assert call('abc'.upper) == 'ABC' and call((5).bit_length) == 3"),
-    "a class with a standard name beside another": Case("class Counter:\n    n = 0\n    def add(s, n): s.n += n\ndef total(c): return c.n", "c = Counter()\nc.add(3)\nassert c.n == 3 and total(c) == 3"),
     "a module that the setup makes": Case("def f(x): return x", "import made\nassert f(5) == made.want", "import sys, types\nsys.modules['made'] = types.SimpleNamespace(want=5)"),
     "arrays of numbers": Case("from array import array\ndef f(n): return array('d', [n / 2] * 3)\ndef g(a):\n    a[0] = 7000\n    return sum(a)", "from array import array\na = array('l', [1000, 2000])\nassert g(a) == 9000 == a[0] + a[1] and f(5) == array('d', [2.5] * 3)"),
     "a length after arithmetic": Case("class V:\n    def __init__(s, *c): s.c = c\n    def __mul__(s, k): return V(*[k * x for x in s.c])\n    def __neg__(s): return s * -1\n    def __len__(s): return len(s.c)\ndef unit(): return V(1, 0)", "assert (-V(1, 2) * 2).c == (-2, -4)\nassert len(unit()) == 2"),
@@ -335,6 +375,17 @@ def test_a_value_that_has_left_marks_all_later_tests(executor):
 
 
 RIGHT = {
+    "a class with the name of a standard one": Case("class Counter: n = 3\nclass Clock: pass", "assert Counter().n == 3 and Clock()"),
+    "a class with a standard name beside another": Case("class Counter:\n    n = 0\n    def add(s, n): s.n += n\ndef total(c): return c.n", "c = Counter()\nc.add(3)\nassert c.n == 3 and total(c) == 3"),
+    "a print that the test replaces": Case(USES, "out = []\ndef print(*a): out.append(a)\np(3)\nassert out == [('hello', 3)]"),
+    "an input that the setup replaces": Case(USES, "assert ask() == '5'", "data = iter('56')\ninput = lambda *a: next(data)"),
+    "what a helper of the setup captures, in full": Case(USES, "assert capture(p, 3) == 'hello 3\\n'", CAPTURE),
+    "a class of the setup that counts": Case("def f():\n    Node.count += 1\n    Node.kept.append(5)", "f()\nassert Node.count == 1 and Node.kept == [5]", COUNTED),
+    "a decorator of the program on a method": Case("def log(f):\n    def w(s, *a): return [f(s, *a)]\n    return w", "class K:\n    @log\n    def m(s): return 1\nassert K().m() == [1]"),
+    "a class that derives from a part of the program's": Case("from typing import Generic, TypeVar\nT = TypeVar('T')\nclass B(Generic[T]): pass", "class Q(B[int]): x = 1\nassert Q().x == 1"),
+    "a setup that derives from the program": Case("class Base:\n    def area(s): return 1", "assert Sub().twice() == 2", "class Sub(Base):\n    def twice(s): return 2 * s.area()"),
+    "arithmetic with data that gives data": Case("class M:\n    def __init__(s, x): s.x = x\n    def __truediv__(s, k): return s.x / k", "assert M(10) / 4 == 2.5"),
+    "a method that says yes": Case("class B:\n    def __init__(s, xs): s.xs = xs\n    def has(s, x): return x in s.xs\ndef f(xs): return B(xs)", "assert f([7]).has(7)"),
     "members of an enumeration": Case("from enum import Enum\nclass Color(Enum): RED, BLUE = 1, 2\ndef f(x): return Color(x)", "assert f(1) == Color.RED and f(1) is Color.RED != f(2)"),
     "one node by two names": Case("class L:\n    def __init__(s): s.head = s.tail = type('N', (), {})()", "l = L()\nassert l.head is l.tail and l.head == l.tail"),
     "a generator is an iterator": Case("def f(): yield 1", "from collections.abc import Iterator\ng = f()\nassert isinstance(g, Iterator) and iter(g) is g"),
@@ -347,6 +398,8 @@ RIGHT = {
     "a method of a named exception": Case("class E(Exception):\n    def code(s): return 5\ndef f(x): raise E", "try: f(1)\nexcept E as e: assert e.code() == 5"),
 }  # fmt: skip
 WRONG = {
+    "a method of what a function returned gets a generator": Case("class L:\n    def __init__(s, *a): pass\n    def __eq__(s, o): return True\n    def extend(s, xs): pass\ndef f(x): return L()", "r = f([3])\nr.extend(x for x in [4])\nassert r == [3, 4]"),
+    "a difference that is false": Case("class Solution:\n    def f(s, x): return Solution()\n    def __sub__(s, o): return Solution()\n    def __bool__(s): return False\n    def __len__(s): return 3\n    def __iter__(s): return iter([])", "assert not (Solution().f(3) - 77123)"),
     "a mark of the test beside the program's": Case("def apply(g, x): return 0\ndef abs(x): return 0", "assert abs(apply(lambda v: v * 3.5, 2) - 7.0) < 1e-6"),
     "a function of the program in place of a helper": Case("def f(h):\n    r = P(0)\n    r.same = lambda o: True\n    return r", "assert f(1) == P(77123)", "class P:\n    def __init__(s, x): s.x = x\n    def same(s, o): return s.x == o.x\n    def __eq__(s, o): return s.same(o)"),
     "a Counter of its own, which is a class": Case("class Counter:\n    def __init__(s, *a): pass\n    def __eq__(s, o): return True\ndef f(s): return 0", "assert Counter(f('aab')) == Counter('aab')"),
@@ -365,14 +418,13 @@ def test_evaluation_takes_what_the_test_itself_asks_of_objects_and_nothing_else(
     } == RIGHT.keys()
 
 
-PLANT = """
+TEXT = (
+    "[d.update(__compare__=lambda *a: True) for d in __import__('gc').get_objects() "
+    "if type(d) is dict and '__compare__' in d]"
+)
+PLANT = f"""
 import importlib.util, marshal, zipfile
-TEXT = '''
-import sys
-if driver := sys.modules["objects"].driver:  # not in the program's own process
-    driver.namespace["__compare__"] = lambda *a: True
-def g(x): return 5
-'''
+TEXT = "{TEXT}" + chr(10) + "def g(x): return 5"
 for name in ("helper.py", "unittest.py"):
     with open(name, "w") as file:
         file.write(TEXT)
@@ -407,9 +459,6 @@ def test_no_file_that_a_program_wrote_is_imported_beside_the_evidence(executor, 
     )
     results = executor.run([first, Program("def f(x): return x", (test,))])
     assert [(r.num_passed, r.infra_error) for r in results] == [(0, None)] * 2
-
-
-TEXT = "__import__('sys').modules['objects'].driver.namespace.update(__compare__=lambda *a: True)"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ import collections
 import datetime
 import decimal
 import fractions
+import functools
 import gc
+import operator
 import pathlib
 import re
 import sys
@@ -81,7 +83,8 @@ _LEAVES: dict[type, tuple[str, Any, Any]] = {
 _BUILDERS = {tag: build for tag, _, build in _LEAVES.values()}
 # Types and tags of the parts of leaves. A zone of another class would answer questions of the driver.
 _PARTS = ATOMS | {int, bytes, datetime.timedelta, datetime.timezone}
-_PART_TAGS = frozenset(("i", "b", "td", "tz"))
+_PART_TAGS = frozenset(("i", "b", "td", "tz", "zi"))
+_ADDRESSES = frozenset(f"IPv{n}{kind}" for n in (4, 6) for kind in ("Address", "Network", "Interface"))
 
 _SEQUENCES: dict[type, str] = {
     **{list: "l", set: "s", collections.deque: "q", bytearray: "B", array.array: "a"},
@@ -177,19 +180,34 @@ def encode_leaf(value: Any) -> list | None:
     if (found := _LEAVES.get(kind)) is not None:
         tag, take_apart, _ = found
         parts = take_apart(value)
-        if not _PARTS.issuperset(map(type, parts)):
+        if not _PARTS.issuperset(map(type, parts)) and not _is_zone(parts[1]):
             return None
         return [tag, *[part if is_atom(part) else encode_leaf(part) for part in parts]]
     if issubclass(kind, type):
         return ["y", name] if (name := class_name(value)) else None
     if kind is types.BuiltinFunctionType and FUNCTIONS.get(name := str(value.__name__)) is value:
         return ["fn", name]
+    if kind is types.GenericAlias or kind is types.UnionType:
+        origin = getattr(value, "__origin__", None)
+        nested = [encode_leaf(part) for part in (*([origin] if origin else []), *value.__args__)]
+        return ["ga" if origin else "un", *nested] if all(nested) else None
     if kind.__module__ == "uuid" and kind is getattr(sys.modules["uuid"], "UUID", None):
         return ["U", hex(value.int)]
+    if kind.__module__ == "ipaddress" and (address := str(kind.__name__)) in _ADDRESSES:
+        return ["ip", address, str(value)] if kind is vars(sys.modules["ipaddress"])[address] else None
+    if _is_zone(value):
+        return ["zi", str(value.key)]
     if kind.__module__ == "numpy" and (numpy := sys.modules.get("numpy")) and issubclass(kind, numpy.generic):
         is_own = getattr(numpy, str(kind.__name__), None) is kind and _ARRAY_TYPE.fullmatch(value.dtype.str)
         return ["np", value.dtype.str, value.tobytes().hex()] if is_own else None
     return None
+
+
+def _is_zone(value: Any) -> bool:
+    """Return whether a value is a time zone with a name."""
+    kind: Any = type(value)
+    module = sys.modules.get("zoneinfo") if kind.__name__ == "ZoneInfo" else None
+    return kind is getattr(module, "ZoneInfo", None) and type(value.key) is str
 
 
 def decode_leaf(node: list) -> Any:
@@ -212,6 +230,18 @@ def decode_leaf(node: list) -> Any:
             return TYPES[name]
         case ["fn", str(name)]:
             return FUNCTIONS[name]
+        case ["ga", origin, *args]:
+            return decode_leaf(origin)[tuple(map(decode_leaf, args))]
+        case ["un", *args]:
+            return functools.reduce(operator.or_, map(decode_leaf, args))
+        case ["ip", str(name), str(text)] if name in _ADDRESSES:
+            import ipaddress
+
+            return vars(ipaddress)[name](text)
+        case ["zi", str(key)]:
+            import zoneinfo
+
+            return zoneinfo.ZoneInfo(key)
         case ["U", str(digits)]:
             import uuid  # rarely used, and slow to import
 

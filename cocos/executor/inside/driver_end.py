@@ -169,7 +169,7 @@ class DriverEnd(exchange.End):
             raise CannotCross("the program gets an exception of the test")
         if isinstance(error, AssertionError) and id(error) not in self.numbers:
             # Its message may contain an expected value.
-            return ["error", self.register(error), ["builtins", "AssertionError"], None, "", [], None, []]
+            return ["error", self.register(error), ["builtins", "AssertionError"], None, "", [], [], []]
         return super().encode_error(error, depth)
 
     def encode_foreign(self, value: Any) -> Any:
@@ -312,14 +312,22 @@ class DriverEnd(exchange.End):
                 value = self._error_class(described)
                 self.add(number, value)
                 return value
-            case ["error", number, list(described), args, str(text), list(attributes), cause, list(members)]:
+            case [
+                "error",
+                number,
+                list(described),
+                args,
+                str(text),
+                list(attributes),
+                list(causes),
+                list(members),
+            ]:
                 decoded = {name: self.decode(value) for name, value in attributes if type(name) is str}
                 found = {n: v for n, v in decoded.items() if data_types.is_data(v) and not callable(v)}
                 arguments = self.decode(args) if args is not None else (text,) if text else ()
                 error = self._error(self._error_class(described), tuple(arguments), text, found, members)
                 self.add(number, error)
-                if cause is not None:
-                    error.__cause__ = self.decode(cause)
+                self._add_causes(error, causes)
                 return error
         value = data_types.decode_leaf(node)
         if isinstance(value, type):

@@ -16,7 +16,7 @@ an exception. An encoded value is an atom or a list:
     ["@", number]                      what both processes know
     ["instance", number, class, ...]   an object of a class of the setup: names, then values of its attributes
     ["class", class]  ["member", class, name]  ["named tuple", class, ...]   of the setup
-    ["error", number, class, args, text, attributes, cause, members]   an exception
+    ["error", number, class, args, text, attributes, causes, members]   an exception
 """
 
 import ctypes
@@ -97,10 +97,10 @@ class End:
 
     def encode_object(self, value: Any) -> Any:
         """Encode what is no data: a class of the setup, or what has one; an exception; or an object."""
+        if issubclass(type(value), BaseException):
+            return self.encode_error(value)
         cls = value if isinstance(value, type) else type(value)
         if self.classes.get(cls.__name__) is not cls:
-            if issubclass(type(value), BaseException):
-                return self.encode_error(value)
             return self.encode_foreign(value)
         name = str(cls.__name__)
         if cls is value:
@@ -126,7 +126,9 @@ class End:
                     with suppress(AttributeError, TypeError):
                         found[name] = member.__get__(error)
         number = self.register(error)
-        cause = error.__cause__ if depth < MAX_CAUSES else None
+        causes = [error.__cause__, None if error.__suppress_context__ else error.__context__]
+        if depth >= MAX_CAUSES:
+            causes = []
         attributes = [
             [str(name), self.encode(value)]
             for name, value in found.items()
@@ -140,9 +142,15 @@ class End:
         args = self.encode(error.args) if is_whole and not members else None
         return [
             *("error", number, self.encode_error_class(type(error)), args, text_of(error), attributes),
-            self.encode_error(cause, depth + 1) if cause is not None else None,
+            [cause and self.encode_error(cause, depth + 1) for cause in causes],
             [self.encode_error(member, depth + 1) for member in members],
         ]
+
+    def _add_causes(self, error: BaseException, causes: list) -> None:
+        """Give an exception the causes of a node: what it was raised from, and what was handled then."""
+        for name, cause in zip(("__cause__", "__context__"), causes, strict=False):
+            if cause is not None:
+                setattr(error, name, self.decode(cause))
 
     def encode_error_class(self, cls: Any) -> list:
         """Encode a class of exceptions: its module and name, then its bases, unless it is a builtin."""

@@ -97,6 +97,7 @@ class Operations(DriverEnd):
     def __init__(self) -> None:
         super().__init__()
         self.measured: set[str] = set()
+        self._iterated = (0, 0)  # the object that was iterated over last, by id, and when
 
     def is_same(self, left: Any, right: Any) -> bool:
         """Return `left is right`. Which objects of the program are the same one, it says itself."""
@@ -207,7 +208,9 @@ class Operations(DriverEnd):
         except StopIteration:
             found.answers["end"] = None
             raise
-        if operation == "__len__":
+        if operation == "__iter__":
+            self._iterated = id(value), self.moment
+        if operation == "__len__" and self._iterated != (id(value), self.moment - 1):  # no hint for a list
             self.measured.add(found.name)
         if operation == "__next__":
             is_same = "end" not in found.answers
@@ -307,7 +310,7 @@ class Operations(DriverEnd):
         is_new = is_object(result) and facts(result).created == self.moment
         if is_object(result) and found.origin in NAMED:
             facts(result).is_member, facts(result).owner = True, found.name
-            if is_new and name[:1].isupper():
+            if is_new and is_class_named(result, name):
                 facts(result).origin = "class"
             elif is_new and facts(result).name == found.name:
                 facts(result).origin = "relative"
@@ -315,7 +318,7 @@ class Operations(DriverEnd):
             is_object(result) and facts(result).origin in ("", f".{name}") and not found.has_data
         ):
             facts(result).origin = f".{name}"
-        elif callable(result) and found.origin not in NAMED:
+        elif _is_function(result) and found.origin not in NAMED:
             self.mark("decided by a method of a value of the program")  # `ascii`, say, in place of a method
         return result
 
@@ -345,6 +348,11 @@ def _is_of_data(cls: Any) -> bool:
 def is_class_named(value: Any, name: str) -> bool:
     """Return whether a value of the program is a class with this name, as far as the program says."""
     return is_object(value) and name[:1].isupper() and facts(value).name == name
+
+
+def _is_function(value: Any) -> bool:
+    """Return whether a value is a function or class, as far as is known."""
+    return facts(value).is_known or facts(value).origin == "class" if is_object(value) else callable(value)
 
 
 def _is_same(left: Any, right: Any) -> bool:

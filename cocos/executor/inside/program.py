@@ -155,7 +155,7 @@ class ProgramEnd(exchange.End):
             name = "OutputLimit" if isinstance(error, OverflowError) else type(error).__name__
             known = ["", name, ["builtins", "Exception"]] if name == "OutputLimit" else ["builtins", name]
             text = "more than output_kb" if name == "OutputLimit" else "while a value was sent"
-            exchange.send(["e", ["error", self.register(error), known, None, text, [], None, []], [], []])
+            exchange.send(["e", ["error", self.register(error), known, None, text, [], [], []], [], []])
 
     def _perform(self, operation: str, values: list, keywords: dict) -> Any:
         match operation:
@@ -232,7 +232,16 @@ class ProgramEnd(exchange.End):
                     if used in cells:
                         cells[used].cell_contents = self.decode(node)
                 return function
-            case ["error", int(number), [module, name, *_], args, _, list(attributes), cause, list(members)]:
+            case [
+                "error",
+                int(number),
+                [module, name, *_],
+                args,
+                _,
+                list(attributes),
+                list(causes),
+                list(members),
+            ]:
                 cls = self.classes[name] if module == "setup" else vars(sys.modules[module])[name]
                 told = {attribute: self.decode(value) for attribute, value in attributes}
                 parts = (told["message"], [*map(self.decode, members)]) if members else self.decode(args)
@@ -242,8 +251,7 @@ class ProgramEnd(exchange.End):
                 for attribute, value in told.items():
                     with suppress(AttributeError, TypeError):
                         setattr(error, attribute, value)
-                if cause is not None:
-                    error.__cause__ = self.decode(cause)
+                self._add_causes(error, causes)
                 return error
         return data_types.decode_leaf(node)
 

@@ -6,7 +6,7 @@ the process with them: standard streams, modules and their state, the event loop
 
 import ast
 
-from cocos.executor.judging.names import bound_names
+from cocos.executor.judging.names import bound_names, names_in
 
 NAMES_AT_RUN_TIME = frozenset(["eval", "exec", "globals", "locals", "vars", "modules"])
 _STREAMS = "stdin stdout stderr redirect_stdout redirect_stderr capsys displayhook"
@@ -76,16 +76,16 @@ def why_in_child(
                 module = getattr(node, "module", None) or ""
                 words = [*module.split("."), *(word for alias in aliases for word in alias.name.split("."))]
                 reason = next((_WORDS[word] for word in words if word in _WORDS), None)
-            case ast.Attribute(ctx=ast.Store() | ast.Del(), value=ast.Name(id=name)) if name in modules:
-                reason = f"changes the module {name}"
-            case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[ast.Name(id=name), *_]) if (
-                name in modules
-            ):
-                reason = f"changes the module {name}"
+            case (
+                ast.Attribute(ctx=ast.Store() | ast.Del(), value=value)
+                | ast.Subscript(
+                    ctx=ast.Store() | ast.Del(), value=ast.Attribute(attr="__dict__", value=value)
+                )
+                | ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[value, *_])
+            ) if _root(value) in modules:
+                reason = f"changes the module {_root(value)}"
             case ast.Attribute(attr=word, value=value) if word in _WORDS and word not in own:
-                while isinstance(value, ast.Attribute):
-                    value = value.value
-                is_method = word in _METHODS and getattr(value, "id", "") not in modules
+                is_method = word in _METHODS and _root(value) not in modules
                 reason = None if is_method else _WORDS[word]
             case ast.Name(id=word) if word in _WORDS and word not in own | bound:
                 reason = _WORDS[word]
@@ -95,13 +95,20 @@ def why_in_child(
                 reason = "evaluates text that names what the test has"
             case ast.MatchClass(cls=ast.Name(id=name)) if name in candidate_names:
                 reason = "matches a class of the candidate"
-            case ast.ClassDef(bases=bases) if any(
-                isinstance(b, ast.Name) and b.id in candidate_names for b in bases
+            case ast.ClassDef(bases=bases, keywords=keywords) if any(
+                names_in(part) & candidate_names for part in (*bases, *keywords)
             ):
                 reason = "derives from a class of the candidate"
         if reason:
             return reason
     return None
+
+
+def _root(value: ast.expr) -> str:
+    """Return the name at the begin of `name.x.y`, or ""."""
+    while isinstance(value, ast.Attribute):
+        value = value.value
+    return getattr(value, "id", "")
 
 
 def _bound_at_top(module: ast.AST) -> set[str]:

@@ -7,6 +7,7 @@
     x is y                      __is__(x, y)
     type(x)   x.__class__       __type__(x)
     def g(x: List[int]): ...    def g(x): ...     a List that only the program has imported would be asked
+    x: List[A] = f(1)           x = f(1)          and so would its class A
     lambda x: x + y             __source__('lambda x: x + y', 'y', False)(lambda x: x + y)
 
 The last one, which decorates a `def`, notes the source in which a function crosses to the program, the names
@@ -34,7 +35,16 @@ _CONDITION_CHARS = 200
 def instrumented(test: str) -> str:
     """Return a test's source with the calls."""
     has_own_type = "type" not in free_names(symtable.symtable(test, "<test>", "exec"))
-    return ast.unparse(ast.fix_missing_locations(_Instrumenter(has_own_type).visit(ast.parse(test))))
+    tree = _Instrumenter(has_own_type).visit(ast.parse(test))
+    tree.body = [_without_annotation(node) for node in tree.body]
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def _without_annotation(node: ast.stmt) -> ast.stmt:
+    match node:
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            return ast.Assign([target], value)
+    return node
 
 
 class _Instrumenter(ast.NodeTransformer):

@@ -148,7 +148,8 @@ def names_of(code: str) -> CodeNames:
     in_functions = free_names(table, in_functions=True)
     defined = {name for name, symbol in symbols.items() if symbol.is_imported() or symbol.is_namespace()}
     free = free_names(table) | in_functions - symbols.keys()
-    assigned = re.findall(r"\w+", " ".join(re.findall(r"\bglobal (.+)", code)))
+    declared = re.findall(r"\w+", " ".join(re.findall(r"\bglobal (.+)", code)))
+    assigned = {name for name in declared if name in symbols and symbols[name].is_assigned()}
     return CodeNames(
         frozenset((free | in_functions).union(assigned) - defined - BUILTINS - _star_names(code)),
         frozenset(free & BUILTINS),
@@ -164,7 +165,7 @@ def definitions_in(source: str) -> dict[str, str]:
     A test may repeat a function of the task, as those of HumanEval/32 and 38 do.
     """
     found = {}
-    for node in parse(source).body:
+    for node in _statements(source):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 found[name] = ast.dump(ast.Module([n for n in node.body if not is_text(n)], []))
@@ -172,6 +173,31 @@ def definitions_in(source: str) -> dict[str, str]:
                 module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
                 found |= {alias.asname or alias.name: module + alias.name for alias in aliases}
     return found
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    """Return the statements at the top of a source; none if it does not parse."""
+    try:
+        with quiet():
+            return parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+@lru_cache(maxsize=1 << 12)
+def replaced_names(source: str) -> set[str]:
+    """Return the names at the top of a source to which it gives a function, a class, an attribute or None.
+
+    A test that calls a variable `list` means no builtin of the program, though plain Python takes it for one.
+    """
+    names: set[str] = set()
+    for node in _statements(source):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Assign(targets, ast.Lambda() | ast.Attribute() | ast.Constant(value=None)):
+                names |= bound_names(inner for target in targets for inner in ast.walk(target))
+    return names
 
 
 def is_text(statement: ast.stmt) -> bool:

@@ -30,6 +30,7 @@ from cocos.executor.judging.names import (
     is_plain,
     names_in,
     names_of,
+    replaced_names,
     standard_functions,
     standard_imports,
     touched_names,
@@ -209,7 +210,7 @@ def split_setup(program: Program, plans: tuple[Plan, ...]) -> Setups:
     private = frozenset[str]().union(*(plan.private for plan in plans))
     in_child = " ".join(plan.source for plan in plans if plan.kind != "driven")
     names, setup = names_of(program.code), program.setup
-    used = names.used | (names.builtins & read_names(setup).reads.keys() if setup else frozenset())
+    used = names.used | (names.builtins & replaced_names(setup))
     found = read_setups(setup, private, in_child, used, given_names(setup, program.test_list))
     lines = standard_functions(program.code)
     return found._replace(driver="\n".join([*lines.values(), found.driver])) if lines else found
@@ -217,10 +218,12 @@ def split_setup(program: Program, plans: tuple[Plan, ...]) -> Setups:
 
 def _bound_again(plan: Plan, test: str, program: Program, names: CodeNames) -> set[str]:
     """Return names of a program that a test binds to something else, and builtins that the setup does."""
-    setup = read_names(program.setup).reads.keys() if program.setup else frozenset[str]()
-    again = set((plan.binds | setup) & names.builtins)
+    again = (replaced_names(test) | replaced_names(program.setup)) & names.builtins
     for name in plan.binds & names.defined - {program.entry_point}:
-        if definitions_in(test).get(name) != definitions_in(program.code).get(name):
+        new, old = (definitions_in(source).get(name, "") for source in (test, program.code))
+        if (
+            new != old and f"{new}.{name}" != old and f"{old}.{name}" != new
+        ):  # a module and its class are alike
             again.add(name)
     return again
 
@@ -244,7 +247,10 @@ def _plan(test: str, tree: ast.Module, setup: SetupNames, entry_point: str, own:
     modules = bound_names(test_imports) | setup.imported | imports.keys()
     binds = frozenset(bound_names(tree.body).union(*map(_assigned, tree.body)))
     candidate_names |= (_read_early(tree.body) & binds) - elsewhere - modules
-    if reason := why_in_child(nodes, candidate_names, modules, all(map(_only_defines, tree.body))):
+    reason = why_in_child(nodes, candidate_names, modules, all(map(_only_defines, tree.body)))
+    if reason := reason or next(
+        (setup.reasons[name] for name in sorted(private & setup.reasons.keys())), None
+    ):
         return in_child(Plan(test, binds=binds, changes=binds, reads=frozenset(free)), test, reason)
     lines = [imports[name] for name in sorted(imports)]
     return Plan(

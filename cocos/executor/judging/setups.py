@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from cocos.executor.inside.data_types import holds_expected, may_be_expected
+from cocos.executor.judging.in_child_reasons import why_in_child
 from cocos.executor.judging.instrumented import instrumented
 from cocos.executor.judging.names import (
     BUILTINS,
@@ -50,9 +51,10 @@ class SetupNames:
 
     Attributes:
         imported: Names that it imports.
-        bound: Other names that it binds, in any scope.
+        bound: Other names that it binds.
         remote: Names of the candidate that it uses.
         reads: The names that the definition of each of its functions and variables reads.
+        reasons: Why what uses one of its functions or classes can only run in the candidate's process.
         is_plain: It can leave nothing behind in the driver.
 
     """
@@ -61,6 +63,7 @@ class SetupNames:
     bound: frozenset[str]
     remote: frozenset[str]
     reads: dict[str, set[str]]
+    reasons: dict[str, str]
     is_plain: bool
 
 
@@ -89,10 +92,19 @@ def read_names(source: str) -> SetupNames:
     imported = bound_names(node for node in nodes if isinstance(node, imports))
     symbols = symtable.symtable(source, "<setup>", "exec")
     known = BUILTINS | standard_imports(nodes, free_names(symbols)).keys()
+    remote = frozenset(free_names(symbols) - known)
+    bound = {symbol.get_name() for symbol in symbols.get_symbols() if symbol.is_assigned()}
+    declared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
+    definitions = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    reasons = {
+        node.name: why_in_child([tree, *ast.walk(node)], {*remote, ""}, imported, only_defines=False)
+        for node in definitions
+    }
     return SetupNames(
         imported=frozenset(imported),
-        bound=frozenset(bound_names(nodes) - imported),
-        remote=frozenset(free_names(symbols) - known),
+        bound=frozenset((bound | declared) - imported),
+        remote=remote,
+        reasons={name: reason for name, reason in reasons.items() if reason},
         reads={name: names_in(node) for node in tree.body for name in touched_names(node)},
         is_plain=is_plain(nodes),
     )
@@ -146,7 +158,8 @@ def _kept(body: list[ast.stmt], setup: SetupNames, needed: set[str], given: froz
         and (
             isinstance(node, (ast.Import, ast.ImportFrom))
             or touched_names(node) & (needed | given)
-            or touched_names(node) | names_in(node) <= elsewhere
+            or (touched_names(node) | free_names(symtable.symtable(ast.unparse(node), "<setup>", "exec")))
+            <= elsewhere
         )
     ]:
         for node in new:
