@@ -18,7 +18,8 @@ resetwarnings assertLogs assertNoLogs assertWarns getLogger setrlimit settrace s
 field_size_limit __builtins__ seterr errstate set_printoptions """
 _COSTS = """ process_time process_time_ns thread_time thread_time_ns CLOCK_PROCESS_CPUTIME_ID
 CLOCK_THREAD_CPUTIME_ID getrusage tracemalloc cProfile psutil """
-_MEMORY = "shares_memory may_share_memory"
+_MEMORY = "shares_memory may_share_memory weakref getrefcount get_referrers getsizeof"
+_TRACES = "__traceback__ format_exc print_exc extract_tb walk_tb"
 _OBJECTS = "dictConfig fileConfig DictConfigurator"
 _PICKLES = "pickle cPickle _pickle shelve marshal dill joblib cloudpickle allow_pickle"
 _SOURCES = "inspect __annotations__ getsource signature getfullargspec __code__ __globals__ __closure__"
@@ -29,7 +30,8 @@ _REASONS = {
     "starts threads or processes": _THREADS,
     "reads or changes the state of the process": _STATE,
     "measures the program's processor time or memory": _COSTS,
-    "asks whether arrays share their memory": _MEMORY,
+    "asks how the process keeps objects": _MEMORY,
+    "reads the traceback of an exception": _TRACES,
     "makes objects of what a text names": _OBJECTS,
     "looks up names at run time": " ".join(NAMES_AT_RUN_TIME),
     "unpickles what the program wrote": _PICKLES,
