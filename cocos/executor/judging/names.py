@@ -32,6 +32,7 @@ STANDARD_NAMES = STANDARD_MODULES.keys() | STANDARD_CLASSES.keys()
 _PURE_WORDS = """ bisect cmath collections copy datetime decimal fractions functools heapq itertools json math
 operator re statistics string textwrap typing """
 _PURE = frozenset(_PURE_WORDS.split())
+_STAR = re.compile(r"^from (\w+) import \*", re.MULTILINE)
 _IMPURE_WORDS = """ setattr delattr exec eval compile open __import__ globals vars input breakpoint getcontext
 setcontext localcontext register cache_clear purge """
 _IMPURE = frozenset(_IMPURE_WORDS.split())
@@ -126,6 +127,7 @@ class CodeNames(NamedTuple):
         builtins: Builtins that it uses.
         defined: Its functions, classes and imports that its functions use.
         standard: Standard names that it defines.
+        imports: Statements that import the standard functions with which it replaces builtins.
 
     """
 
@@ -133,6 +135,7 @@ class CodeNames(NamedTuple):
     builtins: frozenset[str] = frozenset()
     defined: frozenset[str] = frozenset()
     standard: frozenset[str] = frozenset()
+    imports: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=1 << 10)
@@ -144,17 +147,26 @@ def names_of(code: str) -> CodeNames:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return CodeNames()
     symbols = {symbol.get_name(): symbol for symbol in table.get_symbols()}
+    stars = [(module, names) for module in _STAR.findall(code) if (names := _names_in_module(module))]
+    star_names = set[str]().union(*(names for _, names in stars))
     own = frozenset(name for name in STANDARD_NAMES & symbols.keys() if symbols[name].is_namespace())
     in_functions = free_names(table, in_functions=True)
     defined = {name for name, symbol in symbols.items() if symbol.is_imported() or symbol.is_namespace()}
     free = free_names(table) | in_functions - symbols.keys()
     declared = re.findall(r"\w+", " ".join(re.findall(r"\bglobal (.+)", code)))
     assigned = {name for name in declared if name in symbols and symbols[name].is_assigned()}
+    imports = [f"from {module} import {name}" for module, names in stars for name in names & BUILTINS]
+    if any(symbols[name].is_imported() for name in BUILTINS & symbols.keys()):
+        for name, text in definitions_in(code).items():
+            module = text.rpartition(".")[0]
+            if name in BUILTINS and module in _PURE:
+                imports.append(f"from {module} import {name}")
     return CodeNames(
-        frozenset((free | in_functions).union(assigned) - defined - BUILTINS - _star_names(code)),
+        frozenset((free | in_functions).union(assigned) - defined - BUILTINS - star_names),
         frozenset(free & BUILTINS),
         frozenset(defined & in_functions),
         own,
+        tuple(sorted(imports)),
     )
 
 
@@ -165,7 +177,7 @@ def definitions_in(source: str) -> dict[str, str]:
     A test may repeat a function of the task, as those of HumanEval/32 and 38 do.
     """
     found = {}
-    for node in _statements(source):
+    for node in parse(source).body:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 found[name] = ast.dump(ast.Module([n for n in node.body if not is_text(n)], []))
@@ -175,23 +187,13 @@ def definitions_in(source: str) -> dict[str, str]:
     return found
 
 
-def _statements(source: str) -> list[ast.stmt]:
-    """Return the statements at the top of a source; none if it does not parse."""
-    try:
-        with quiet():
-            return parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-
-
-@lru_cache(maxsize=1 << 12)
-def replaced_names(source: str) -> set[str]:
-    """Return the names at the top of a source to which it gives a function, a class, an attribute or None.
+def replaced_names(body: list[ast.stmt]) -> set[str]:
+    """Return the names to which statements give a function, a class, an attribute or None.
 
     A test that calls a variable `list` means no builtin of the program, though plain Python takes it for one.
     """
     names: set[str] = set()
-    for node in _statements(source):
+    for node in body:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 names.add(name)
@@ -205,23 +207,9 @@ def is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def standard_functions(code: str) -> dict[str, str]:
-    """Return the builtins that a candidate's code replaces by standard functions, with their imports."""
-    found = {name: text for name, text in definitions_in(code).items() if name in BUILTINS}
-    lines = {name: f"from {text.rpartition('.')[0]} import {name}" for name, text in found.items()}
-    for module in re.findall(r"^from (\w+) import \*", code, re.MULTILINE):
-        lines |= {name: f"from {module} import {name}" for name in BUILTINS & _names_in_module(module)}
-    return {name: line for name, line in lines.items() if line.split()[1] in _PURE}
-
-
 def _names_in_module(module: str) -> set[str]:
     names = vars(importlib.import_module(module)) if module in _PURE else {}
     return {name for name in names.get("__all__", names) if name[:1] != "_"}
-
-
-def _star_names(code: str) -> set[str]:
-    """Return the names that lines such as `from math import *` bind."""
-    return set[str]().union(*map(_names_in_module, re.findall(r"^from (\w+) import \*", code, re.MULTILINE)))
 
 
 def is_plain(nodes: list[ast.AST]) -> bool:

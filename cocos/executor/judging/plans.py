@@ -31,7 +31,6 @@ from cocos.executor.judging.names import (
     names_in,
     names_of,
     replaced_names,
-    standard_functions,
     standard_imports,
     touched_names,
 )
@@ -59,6 +58,7 @@ class Plan:
             the test computes with.
         private: Names of the setup that the test reads.
         binds: Names that the test binds at its top.
+        replaces: Those of them to which it gives a function or None.
         changes: These, and the names of what it changes in place.
         reads: Names that it takes from elsewhere.
         is_plain: It can leave nothing behind in the driver.
@@ -74,6 +74,7 @@ class Plan:
     helpers: frozenset[str] = frozenset()
     private: frozenset[str] = frozenset()
     binds: frozenset[str] = frozenset()
+    replaces: frozenset[str] = frozenset()
     changes: frozenset[str] = frozenset()
     reads: frozenset[str] = frozenset()
     is_plain: bool = True
@@ -210,22 +211,27 @@ def split_setup(program: Program, plans: tuple[Plan, ...]) -> Setups:
     private = frozenset[str]().union(*(plan.private for plan in plans))
     in_child = " ".join(plan.source for plan in plans if plan.kind != "driven")
     names, setup = names_of(program.code), program.setup
-    used = names.used | (names.builtins & replaced_names(setup))
+    used = names.used | (names.builtins & _replaced_by(setup))
     found = read_setups(setup, private, in_child, used, given_names(setup, program.test_list))
-    lines = standard_functions(program.code)
-    return found._replace(driver="\n".join([*lines.values(), found.driver])) if lines else found
+    return found._replace(driver="\n".join([*names.imports, found.driver])) if names.imports else found
 
 
 def _bound_again(plan: Plan, test: str, program: Program, names: CodeNames) -> set[str]:
     """Return names of a program that a test binds to something else, and builtins that the setup does."""
-    again = (replaced_names(test) | replaced_names(program.setup)) & names.builtins
+    again = set((plan.replaces | _replaced_by(program.setup)) & names.builtins)
     for name in plan.binds & names.defined - {program.entry_point}:
         new, old = (definitions_in(source).get(name, "") for source in (test, program.code))
-        if (
-            new != old and f"{new}.{name}" != old and f"{old}.{name}" != new
-        ):  # a module and its class are alike
+        if old not in (new, f"{new}.{name}") and f"{old}.{name}" != new:  # a module is as good as its class
             again.add(name)
     return again
+
+
+def _replaced_by(setup: str) -> frozenset[str]:
+    """Return the names to which a setup gives a function or None; none if it does not parse."""
+    try:
+        return read_names(setup).replaces
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
 
 
 def _plan(test: str, tree: ast.Module, setup: SetupNames, entry_point: str, own: frozenset[str]) -> Plan:
@@ -248,9 +254,8 @@ def _plan(test: str, tree: ast.Module, setup: SetupNames, entry_point: str, own:
     binds = frozenset(bound_names(tree.body).union(*map(_assigned, tree.body)))
     candidate_names |= (_read_early(tree.body) & binds) - elsewhere - modules
     reason = why_in_child(nodes, candidate_names, modules, all(map(_only_defines, tree.body)))
-    if reason := reason or next(
-        (setup.reasons[name] for name in sorted(private & setup.reasons.keys())), None
-    ):
+    of_helpers = [setup.reasons[name] for name in sorted(private & setup.reasons.keys())]
+    if reason := reason or next(iter(of_helpers), None):
         return in_child(Plan(test, binds=binds, changes=binds, reads=frozenset(free)), test, reason)
     lines = [imports[name] for name in sorted(imports)]
     return Plan(
@@ -259,6 +264,7 @@ def _plan(test: str, tree: ast.Module, setup: SetupNames, entry_point: str, own:
         helpers=frozenset(own & candidate_names - {entry_point} if candidate_names - own else ()),
         private=frozenset(private),
         binds=binds,
+        replaces=frozenset(replaced_names(tree.body)),
         changes=binds.union(*map(touched_names, tree.body)),
         reads=frozenset(free),
         is_plain=is_plain([*nodes, *ast.walk(ast.parse("\n".join(lines)))]) and setup.is_plain,

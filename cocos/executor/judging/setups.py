@@ -19,7 +19,9 @@ from cocos.executor.judging.names import (
     bound_names,
     free_names,
     is_plain,
+    is_text,
     names_in,
+    replaced_names,
     standard_imports,
     touched_names,
 )
@@ -55,6 +57,7 @@ class SetupNames:
         remote: Names of the candidate that it uses.
         reads: The names that the definition of each of its functions and variables reads.
         reasons: Why what uses one of its functions or classes can only run in the candidate's process.
+        replaces: Names to which it gives a function or None.
         is_plain: It can leave nothing behind in the driver.
 
     """
@@ -64,6 +67,7 @@ class SetupNames:
     remote: frozenset[str]
     reads: dict[str, set[str]]
     reasons: dict[str, str]
+    replaces: frozenset[str]
     is_plain: bool
 
 
@@ -105,6 +109,7 @@ def read_names(source: str) -> SetupNames:
         bound=frozenset((bound | declared) - imported),
         remote=remote,
         reasons={name: reason for name, reason in reasons.items() if reason},
+        replaces=frozenset(replaced_names(tree.body)),
         reads={name: names_in(node) for node in tree.body for name in touched_names(node)},
         is_plain=is_plain(nodes),
     )
@@ -154,7 +159,7 @@ def _kept(body: list[ast.stmt], setup: SetupNames, needed: set[str], given: froz
         node
         for node in body
         if id(node) not in kept
-        and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        and not is_text(node)
         and (
             isinstance(node, (ast.Import, ast.ImportFrom))
             or touched_names(node) & (needed | given)
