@@ -11,7 +11,7 @@ from cocos.executor.judging.names import bound_names, names_in
 NAMES_AT_RUN_TIME = frozenset(["eval", "exec", "globals", "locals", "vars", "modules"])
 _STREAMS = "stdin stdout stderr redirect_stdout redirect_stderr capsys displayhook"
 _ASYNC = "asyncio run_until_complete"
-_THREADS = "threading Thread ThreadPoolExecutor ProcessPoolExecutor concurrent multiprocessing"
+_THREADS = "threading _thread Thread ThreadPoolExecutor ProcessPoolExecutor concurrent multiprocessing"
 _STATE = """ seed setstate getstate environ putenv chdir setrecursionlimit setlocale signal
 set_int_max_str_digits getcontext setcontext localcontext catch_warnings simplefilter filterwarnings
 resetwarnings assertLogs assertNoLogs assertWarns getLogger setrlimit settrace setprofile meta_path path_hooks

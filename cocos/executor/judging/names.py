@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cocos.executor.parser import parse, quiet
 
-BUILTINS = frozenset(dir(builtins)) | {"__name__"}
+BUILTINS = frozenset(dir(builtins)) | {"__name__", "__builtins__"}
 _MODULES = """ bisect cmath collections copy datetime decimal fractions functools heapq itertools json math
 operator random re statistics string sys numpy pandas """
 # What tests use without importing it, with the import statement. The driver imports it itself, because the
@@ -34,7 +34,7 @@ operator re statistics string textwrap typing """
 _PURE = frozenset(_PURE_WORDS.split())
 _STAR = re.compile(r"^from (\w+) import \*", re.MULTILINE)
 _IMPURE_WORDS = """ setattr delattr exec eval compile open __import__ globals vars input breakpoint getcontext
-setcontext localcontext register cache_clear purge """
+setcontext localcontext register cache_clear purge __dict__ """
 _IMPURE = frozenset(_IMPURE_WORDS.split())
 
 
@@ -125,7 +125,7 @@ class CodeNames(NamedTuple):
     Attributes:
         used: Names that it reads and others may bind, without those of the next two.
         builtins: Builtins that it uses.
-        defined: Its functions, classes and imports that its functions use.
+        defined: Its functions, classes and imports, by a star too, that its functions use.
         standard: Standard names that it defines.
         imports: Statements that import the standard functions with which it replaces builtins.
 
@@ -164,7 +164,7 @@ def names_of(code: str) -> CodeNames:
     return CodeNames(
         frozenset((free | in_functions).union(assigned) - defined - BUILTINS - star_names),
         frozenset(free & BUILTINS),
-        frozenset(defined & in_functions),
+        frozenset((defined | star_names) & in_functions),
         own,
         tuple(sorted(imports)),
     )

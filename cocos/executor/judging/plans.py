@@ -220,8 +220,10 @@ def _bound_again(plan: Plan, test: str, program: Program, names: CodeNames) -> s
     """Return names of a program that a test binds to something else, and builtins that the setup does."""
     again = set((plan.replaces | _replaced_by(program.setup)) & names.builtins)
     for name in plan.binds & names.defined - {program.entry_point}:
-        new, old = (definitions_in(source).get(name, "") for source in (test, program.code))
-        if old not in (new, f"{new}.{name}") and f"{old}.{name}" != new:  # a module is as good as its class
+        new, old = definitions_in(test).get(name), definitions_in(program.code).get(name)
+        is_import = bool(new) and old is None  # which a star imports as well
+        # A module is as good as its class.
+        if not is_import and (old is None or old not in (new, f"{new}.{name}")) and f"{old}.{name}" != new:
             again.add(name)
     return again
 
