@@ -22,7 +22,6 @@ PROGRAMS = [
 REFUSED = {
     "an object from a function is compared with a number": "its class could say that it equals every number; "
     "allowed, and marked, where the test names a class",
-    "arithmetic of an object from a function with a number": "so could `f(3) - 2.5`",
 }
 # Marked although their own code does not decide alone: a length with a loop, and a method with the name of one of data.
 MARKED = {"reversed and len of a class", "a queue of the standard library"}

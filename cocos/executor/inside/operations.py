@@ -172,14 +172,14 @@ class Operations(DriverEnd):
         with_data = len(others) < len(args)
         is_named = found.origin in ("named", "relative")
         what = f"decided by {operation} of {found.name} of the program"
-        if with_data and not is_named:
+        is_difference = with_data and operation in _DIFFERENCES  # to what the test expects, perhaps
+        if is_difference and not is_named:
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
-        elif is_named:  # its difference to what the test expects, perhaps
-            with_data = with_data and operation in _DIFFERENCES
-        if with_data and found.origin == "relative" and any(map(data_types.may_be_expected, args)):
+        if is_difference and found.origin == "relative" and any(map(data_types.may_be_expected, args)):
             self.mark(what, True, *args)
         result = self.request(operation, value, *args)
-        is_computed = with_data or any(side.is_computed for side in (found, *others))
+        is_computed = is_difference or any(side.is_computed for side in (found, *others))
+        is_computed = is_computed or (with_data and not is_named)
         if not is_object(result):
             if is_computed or not is_named:
                 self.mark(what, found.origin != "named")

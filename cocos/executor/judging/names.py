@@ -158,9 +158,9 @@ def names_of(code: str) -> CodeNames:
     imports = [f"from {module} import {name}" for module, names in stars for name in names & BUILTINS]
     if any(symbols[name].is_imported() for name in BUILTINS & symbols.keys()):
         for name, text in definitions_in(code).items():
-            module = text.rpartition(".")[0]
+            module, _, attribute = text.rpartition(".")
             if name in BUILTINS and module in _PURE:
-                imports.append(f"from {module} import {name}")
+                imports.append(f"from {module} import {attribute} as {name}")
     return CodeNames(
         frozenset((free | in_functions).union(assigned) - defined - BUILTINS - star_names),
         frozenset(free & BUILTINS),
