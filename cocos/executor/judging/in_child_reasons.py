@@ -63,6 +63,8 @@ def why_in_child(
     own = candidate_names - _NEVER_OWN
     bound = bound_names(node for node in nodes if isinstance(node, ast.Name))
     top_level = getattr(nodes[0], "body", ())  # a `global` there names a variable of the candidate
+    imports = bound_names(node for node in nodes if isinstance(node, ast.Import))
+    in_attributes = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
     for node in nodes:
         reason = None
         match node:
@@ -93,6 +95,10 @@ def why_in_child(
                 reason = _WORDS[word]
             case ast.Attribute(attr=word, value=ast.Name(id=name)) if word in _MAINS and name in modules:
                 reason = "runs a test framework"
+            case ast.Name(id=name) if name in imports and id(node) not in in_attributes:
+                reason = f"hands over the module {name}"
+            case ast.Attribute(attr="__dict__", value=value) if _root(value) in modules:
+                reason = f"hands over the module {_root(value)}"
             case ast.Attribute(attr="query" | "eval") if {"pd", "pandas"} & modules:
                 reason = "evaluates text that names what the test has"
             case ast.MatchClass(cls=ast.Name(id=name)) if name in candidate_names:
