@@ -21,10 +21,15 @@ PROGRAMS = [
 # Refused although plain Python passes them.
 REFUSED = {
     "an object from a function is compared with a number": "its class could say that it equals every number; "
-    "allowed, and marked, where the test names a class",
+    "allowed, and marked, where the test names a class"
 }
-# Marked although their own code does not decide alone: a length with a loop, and a method with the name of one of data.
-MARKED = {"reversed and len of a class", "a queue of the standard library"}
+# Marked although their own code does not decide alone: a length with a loop, a method with the name of one of data, and
+# a class with the name of a standard one beside others.
+MARKED = {
+    "reversed and len of a class",
+    "a queue of the standard library",
+    "classes named like standard ones",
+}
 PLAIN = """
 import io, json, os, sys, tempfile
 failed = []
