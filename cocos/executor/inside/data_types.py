@@ -180,7 +180,7 @@ def encode_leaf(value: Any) -> list | None:
     if (found := _LEAVES.get(kind)) is not None:
         tag, take_apart, _ = found
         parts = take_apart(value)
-        if not _PARTS.issuperset(map(type, parts)) and not _is_zone(parts[1]):
+        if any(type(part) not in _PARTS and not _is_zone(part) for part in parts):
             return None
         return [tag, *[part if is_atom(part) else encode_leaf(part) for part in parts]]
     if issubclass(kind, type):
@@ -305,7 +305,8 @@ def content(tag: str, value: Any) -> tuple:
         return (vars(value)[_WRAPPED[tag][0]],)
     if tag in "kvmp":  # a view; its dictionary crosses, so that it stays one
         [mapping, *_] = gc.get_referents(value)
-        return (mapping if tag_of(mapping) in ("d", "C", "f") else dict(mapping),)
+        is_of_class = tag == "p" and "__module__" in mapping  # and would change it
+        return (mapping if tag_of(mapping) in ("d", "C", "f") and not is_of_class else dict(mapping),)
     if tag == "a":
         return (value.tobytes(),)
     return (value.tobytes(), *value.shape) if tag == _ARRAY else tuple(value)

@@ -79,6 +79,7 @@ class Facts:
         is_member: The test has got it from what has a name.
         owner: Of what is an attribute of such an object: the name of its class.
         is_computed: The program has got data of the test by the arithmetic that gave it.
+        is_answer: A method of an object that a function returned gave it, perhaps in place of True.
 
     """
 
@@ -92,6 +93,7 @@ class Facts:
     answers: dict = field(default_factory=dict)
     is_member: bool = False
     is_computed: bool = False
+    is_answer: bool = False
     owner: str = ""
     moment: int = -1
     origin: str = ""

@@ -175,7 +175,8 @@ class Operations(DriverEnd):
         is_difference = with_data and operation in _DIFFERENCES  # to what the test expects, perhaps
         if is_difference and not is_named:
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
-        if is_difference and found.origin == "relative" and any(map(data_types.may_be_expected, args)):
+        tells = is_difference if found.origin == "relative" else with_data and not is_named
+        if tells and any(map(data_types.may_be_expected, args)):
             self.mark(what, True, *args)
         result = self.request(operation, value, *args)
         is_computed = is_difference or any(side.is_computed for side in (found, *others))
@@ -200,7 +201,8 @@ class Operations(DriverEnd):
         is_keyed = operation == "__getitem__" and not _is_index(*args) and key not in found.answers
         is_programs = found.origin != "relative"
         differs = found.has_data and operation != "__getitem__"
-        if differs or is_keyed or (operation in ("__iter__", "__getitem__") and found.name in self.measured):
+        is_measured = operation in ("__iter__", "__getitem__") and found.name in self.measured
+        if differs or is_keyed or is_measured or (operation == "__bool__" and found.is_answer):
             # A key may be what the test expects, and a loop over nothing asserts nothing.
             self.mark(f"decided by {operation} of {found.name} of the program", is_programs, *args)
         try:
@@ -237,6 +239,8 @@ class Operations(DriverEnd):
             what = f"decided by the method {found.name} of a value of the program"
             is_programs = not found.is_member and (method in _PLAIN_METHODS or found.origin == ".exception")
             self.mark(what, is_programs, *args, *kwargs.values())
+        if method and is_object(result):
+            facts(result).is_answer = True
         # An instance of a class that the test names; another function with a capital gives any object.
         # If the program has given the class as a value too, the test may have it from there.
         if is_object(result) and found.origin == "class" and facts(result).name == found.name:

@@ -155,11 +155,12 @@ def names_of(code: str) -> CodeNames:
     free = free_names(table) | in_functions - symbols.keys()
     declared = re.findall(r"\w+", " ".join(re.findall(r"\bglobal (.+)", code)))
     assigned = {name for name in declared if name in symbols and symbols[name].is_assigned()}
-    imports = [f"from {module} import {name}" for module, names in stars for name in names & BUILTINS]
+    unbound = BUILTINS - {name for name, s in symbols.items() if s.is_namespace() or s.is_assigned()}
+    imports = [f"from {module} import {name}" for module, names in stars for name in names & unbound]
     if any(symbols[name].is_imported() for name in BUILTINS & symbols.keys()):
         for name, text in definitions_in(code).items():
             module, _, attribute = text.rpartition(".")
-            if name in BUILTINS and module in _PURE:
+            if name in unbound and module in _PURE:
                 imports.append(f"from {module} import {attribute} as {name}")
     return CodeNames(
         frozenset((free | in_functions).union(assigned) - defined - BUILTINS - star_names),
