@@ -518,3 +518,12 @@ def test_an_assertion_error_of_the_program_is_its_failure_and_no_outage(executor
     code = "n = [0]\nclass A(AssertionError): pass\ndef f(x):\n    n[0] += 1\n    if n[0] > 1: raise A\n    return 0"
     [result] = executor.run([Program(code, (test,))])
     assert (result.num_passed, result.verdicts[0].error_type) == (0, "A")
+
+
+@pytest.mark.parametrize("depth", [900, 1500, 3000])
+def test_a_program_that_is_nested_deeply_has_a_verdict(executor, depth):
+    deep = ["-" * depth + "1", "x" + ".real" * depth, "+".join("1" * depth), "x" + "[0]" * depth]
+    codes = [f"from math import pow\nn = 5\ndef h(x): return {text}\ndef f(x): return g(n)" for text in deep]
+    test = "n = 5\ndef g(x): return 5\nassert f(1) == 6"
+    results = executor.run([Program(f"{code}\ndef g(x): return 5", (test,)) for code in codes])
+    assert [(result.num_passed, result.infra_error) for result in results] == [(0, None)] * len(codes)

@@ -175,16 +175,20 @@ def names_of(code: str) -> CodeNames:
 def definitions_in(source: str) -> dict[str, str]:
     """Return by name what the functions, classes and imports at the top of a source are.
 
-    A test may repeat a function of the task, as those of HumanEval/32 and 38 do.
+    A test may repeat a function of the task, as those of HumanEval/32 and 38 do. A source that is nested too
+    deeply has none.
     """
     found = {}
-    for node in parse(source).body:
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                found[name] = ast.dump(ast.Module([n for n in node.body if not is_text(n)], []))
-            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
-                found |= {alias.asname or alias.name: module + alias.name for alias in aliases}
+    try:
+        for node in parse(source).body:
+            match node:
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                    found[name] = ast.dump(ast.Module([n for n in node.body if not is_text(n)], []))
+                case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                    module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+                    found |= {alias.asname or alias.name: module + alias.name for alias in aliases}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
     return found
 
 

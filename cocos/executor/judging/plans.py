@@ -189,7 +189,10 @@ def helpers_of(plans: Sequence[Plan]) -> frozenset[str]:
 
 def _same_constants(test: str, code: str) -> set[str]:
     """Return the names to which a test and a candidate both assign the same, such as `MOD = 10**9 + 7`."""
-    return bound_names(ast.walk(parse("\n".join(_constants(test) & _constants(code)))))
+    try:
+        return bound_names(ast.walk(parse("\n".join(_constants(test) & _constants(code)))))
+    except (RecursionError, MemoryError):
+        return set()
 
 
 def _constants(source: str) -> set[str]:
