@@ -213,6 +213,7 @@ PASS = {
     "a child that the test has already": Case("class Node:\n    def __init__(s, v, child=None): s.v, s.child = v, child\ndef parent(child): return Node(9, child)", "c = Node(3)\nassert parent(c).child.v == 3"),
     "a builder": Case("class B:\n    def __init__(s): s.xs = []\n    def add(s, x):\n        s.xs.append(x)\n        return s\ndef b(): return B()", "x = b()\nx.add(7).add(8)\nassert x.xs == [7, 8]"),
     "values of the standard library": Case("import ipaddress, zoneinfo\ndef ip(t): return ipaddress.ip_address(t)\ndef zone(): return zoneinfo.ZoneInfo('UTC')\ndef kinds(): return list[int], int | None", "import ipaddress\nfrom datetime import datetime\nassert ip('1.2.3.4') == ipaddress.ip_address('1.2.3.4') and kinds() == (list[int], int | None)\nassert datetime(2025, 1, 1, tzinfo=zone()).utcoffset().total_seconds() == 0"),
+    "an empty error as a cause": Case("class Empty(Exception): __len__ = lambda s: 0\ndef f(x): raise ValueError from Empty()", "try: f(1)\nexcept ValueError as e: assert e.__cause__ is not None\nelse: assert False"),
     "an error while another is handled": Case("def f(x):\n    try: 1 / 0\n    except ZeroDivisionError: raise ValueError", "try: f(1)\nexcept ValueError as e: assert isinstance(e.__context__, ZeroDivisionError)\nelse: assert False"),
     "a compiled pattern": Case(
         "import re\ndef f(x): return re.compile(x, re.I)",

@@ -44,8 +44,15 @@ _HELD_DEPTH = 5  # to which what cannot cross is searched
 class CannotCross(BaseException):
     """The program would get something of the test that cannot leave this process.
 
-    Its arguments are the reason, and True if that comes from what the program chose to return.
+    Args:
+        reason: What that is.
+        is_chosen: It comes from what the program chose to return.
+
     """
+
+    def __init__(self, reason: str, is_chosen: bool = False) -> None:
+        super().__init__(reason)
+        self.is_chosen = is_chosen
 
 
 class ProgramGone(BaseException):
@@ -107,10 +114,10 @@ class DriverEnd(exchange.End):
         except (CannotCross, OverflowError, RecursionError, CodecError) as error:
             self.forget_from(first)
             if isinstance(error, CannotCross):
-                reason, is_chosen = (*error.args, False)[:2]
                 # A function gets it, or else an object in place of which data would have got it here.
                 is_function = not args or not is_object(args[0]) or facts(args[0]).name == "function"
-                self.leave_undecided(reason, is_chosen or not (is_function or self._is_usual(args[0])))
+                is_chosen = error.is_chosen or not (is_function or self._is_usual(args[0]))
+                self.leave_undecided(str(error), is_chosen)
             # Data that the program may have made.
             reason = "more data than one message takes, or nested too deeply"
             self.decide(["e", "OutputLimit", reason])

@@ -126,9 +126,9 @@ class End:
                     with suppress(AttributeError, TypeError):
                         found[name] = member.__get__(error)
         number = self.register(error)
-        causes = [error.__cause__, None if error.__suppress_context__ else error.__context__]
-        if depth >= MAX_CAUSES:
-            causes = []
+        # The test's own context may have a value that it expects.
+        has_context = not (self._parity or error.__suppress_context__)
+        causes = [error.__cause__, error.__context__ if has_context else None] if depth < MAX_CAUSES else []
         attributes = [
             [str(name), self.encode(value)]
             for name, value in found.items()
@@ -142,7 +142,7 @@ class End:
         args = self.encode(error.args) if is_whole and not members else None
         return [
             *("error", number, self.encode_error_class(type(error)), args, text_of(error), attributes),
-            [cause and self.encode_error(cause, depth + 1) for cause in causes],
+            [None if cause is None else self.encode_error(cause, depth + 1) for cause in causes],
             [self.encode_error(member, depth + 1) for member in members],
         ]
 

@@ -172,15 +172,14 @@ class Operations(DriverEnd):
         with_data = len(others) < len(args)
         is_named = found.origin in ("named", "relative")
         what = f"decided by {operation} of {found.name} of the program"
-        is_difference = with_data and operation in _DIFFERENCES  # to what the test expects, perhaps
-        if is_difference and not is_named:
+        is_difference = operation in _DIFFERENCES  # to what the test expects, perhaps
+        tells = with_data and (is_difference or not is_named)
+        if with_data and is_difference and not is_named:
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
-        tells = is_difference if found.origin == "relative" else with_data and not is_named
-        if tells and any(map(data_types.may_be_expected, args)):
+        if tells and found.origin != "named" and any(map(data_types.may_be_expected, args)):
             self.mark(what, True, *args)
         result = self.request(operation, value, *args)
-        is_computed = is_difference or any(side.is_computed for side in (found, *others))
-        is_computed = is_computed or (with_data and not is_named)
+        is_computed = tells or any(side.is_computed for side in (found, *others))
         if not is_object(result):
             if is_computed or not is_named:
                 self.mark(what, found.origin != "named")

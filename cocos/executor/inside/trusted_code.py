@@ -20,31 +20,33 @@ def restrict(refuse: Callable[[str], NoReturn]) -> None:
     """
     folders = tuple(os.path.join(folder, "") for folder in sys.path)
 
+    def check(path: Any) -> None:
+        if not os.path.abspath(path).startswith(folders):
+            refuse("the test imports a file of the working folder")
+
     def audit(event: str, args: tuple) -> None:
         match event:
             case "exec" if not _is_trusted(sys._getframe(1)):
                 refuse("the test evaluates text")
-            case "compile" if sys._getframe(1).f_globals.get("__name__") == MODULE:
+            case "compile" if _module_of(sys._getframe(1)) == MODULE:
                 refuse("the test compiles text")
             case "pickle.find_class" | "ctypes.dlopen":
                 refuse("the test unpickles, or loads a library")
-            case "open" | "import":
-                _, library, *_ = args
-                path = library if event == "import" else _opened_by_import(sys._getframe(1), args[0])
-                if path and not os.path.abspath(path).startswith(folders):
-                    refuse("the test imports a file of the working folder")
+            case "open" if _module_of(sys._getframe(1)) in _IMPORT_SYSTEM:
+                check(args[0])
+            case "import" if args[1]:  # a compiled library
+                check(args[1])
 
     sys.addaudithook(audit)
 
 
-def _opened_by_import(frame: types.FrameType, path: Any) -> Any:
-    """Return the path of a file that is being opened if the import system opens it, else None."""
-    return path if frame.f_globals.get("__name__") in _IMPORT_SYSTEM else None
+def _module_of(frame: types.FrameType) -> Any:
+    return frame.f_globals.get("__name__")
 
 
 def _is_trusted(frame: types.FrameType) -> bool:
     """Return whether what is running text is one of the modules above, or times a function."""
-    module, local = frame.f_globals.get("__name__"), frame.f_locals
+    module, local = _module_of(frame), frame.f_locals
     if frame.f_code.co_name == "_call_with_frames_removed":  # of the import system, for a loader
         loader = type(frame.f_back and frame.f_back.f_locals.get("self"))
         return loader.__module__ in _IMPORT_SYSTEM

@@ -149,25 +149,26 @@ def names_of(code: str) -> CodeNames:
     symbols = {symbol.get_name(): symbol for symbol in table.get_symbols()}
     stars = [(module, names) for module in _STAR.findall(code) if (names := _names_in_module(module))]
     star_names = set[str]().union(*(names for _, names in stars))
-    own = frozenset(name for name in STANDARD_NAMES & symbols.keys() if symbols[name].is_namespace())
     in_functions = free_names(table, in_functions=True)
     defined = {name for name, symbol in symbols.items() if symbol.is_imported() or symbol.is_namespace()}
     free = free_names(table) | in_functions - symbols.keys()
+    assigned = {name for name, symbol in symbols.items() if symbol.is_assigned()}
     declared = re.findall(r"\w+", " ".join(re.findall(r"\bglobal (.+)", code)))
-    assigned = {name for name in declared if name in symbols and symbols[name].is_assigned()}
-    unbound = BUILTINS - {name for name, s in symbols.items() if s.is_namespace() or s.is_assigned()}
+    unbound = BUILTINS - assigned
     imports = [f"from {module} import {name}" for module, names in stars for name in names & unbound]
-    if any(symbols[name].is_imported() for name in BUILTINS & symbols.keys()):
+    if any(symbols[name].is_imported() for name in unbound & symbols.keys()):
         for name, text in definitions_in(code).items():
             module, _, attribute = text.rpartition(".")
             if name in unbound and module in _PURE:
                 imports.append(f"from {module} import {attribute} as {name}")
     return CodeNames(
-        frozenset((free | in_functions).union(assigned) - defined - BUILTINS - star_names),
-        frozenset(free & BUILTINS),
-        frozenset((defined | star_names) & in_functions),
-        own,
-        tuple(sorted(imports)),
+        used=frozenset(
+            (free | in_functions | assigned.intersection(declared)) - defined - BUILTINS - star_names
+        ),
+        builtins=frozenset(free & BUILTINS),
+        defined=frozenset((defined | star_names) & in_functions),
+        standard=frozenset(name for name in STANDARD_NAMES & symbols.keys() if symbols[name].is_namespace()),
+        imports=tuple(sorted(imports)),
     )
 
 

@@ -162,22 +162,21 @@ def plan_tests(program: Program) -> tuple[Plan, ...]:
     names = names_of(program.code)
     plans = [plan_test(test, setup, program.entry_point, names.standard) for test in tests]
     used = names.used - given_names(setup, tests)
-    for number, plan in enumerate(plans):
-        if plan.kind == "driven" and (again := _bound_again(plan, tests[number], program, names)):
-            reason = f"the test or the setup gives {min(again)} of the program another meaning"
-            plans[number] = plan = in_child(plan, tests[number], reason)
-        if plan.kind == "driven" and (state := names.used & classes_with_state(setup, program.code, tests)):
-            reason = f"attributes of the class {min(state)} of the setup change"
-            is_named = any(name in tests[number] for name in state)
-            plans[number] = plan = in_child(plan, tests[number], reason, is_programs_choice=not is_named)
+    state = names.used & classes_with_state(setup, program.code, tests)
+    for number, (plan, test) in enumerate(zip(plans, tests, strict=True)):
+        if plan.kind != "driven":
+            continue
         shared = (plan.private | plan.binds) & used
-        if (
-            plan.kind == "driven"
-            and shared
-            and (shared := shared - _same_constants(tests[number], program.code))
-        ):
+        if again := _bound_again(plan, test, program, names):
+            reason = f"the test or the setup gives {min(again)} of the program another meaning"
+            plans[number] = in_child(plan, test, reason)
+        elif state:
+            reason = f"attributes of the class {min(state)} of the setup change"
+            is_named = any(name in test for name in state)
+            plans[number] = in_child(plan, test, reason, is_programs_choice=not is_named)
+        elif shared and (shared := shared - _same_constants(test, program.code)):
             reason = f"the program uses {min(shared)}, which the test or the setup defines"
-            plans[number] = in_child(plan, tests[number], reason, is_programs_choice=True)
+            plans[number] = in_child(plan, test, reason, is_programs_choice=True)
     return together(plans, tests)
 
 
@@ -198,8 +197,11 @@ def _same_constants(test: str, code: str) -> set[str]:
 def _constants(source: str) -> set[str]:
     """Return the assignments at the top of a source that give a constant to a name, once and for all."""
     tree = parse(source)
-    bound = Counter(bound_names([node]).pop() for node in ast.walk(tree) if bound_names([node]))
-    bound.update(name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names)
+    bound = Counter(
+        name
+        for node in ast.walk(tree)
+        for name in (node.names if isinstance(node, ast.Global) else bound_names([node]))
+    )
     return {
         ast.unparse(node)
         for node in tree.body
@@ -223,12 +225,16 @@ def _bound_again(plan: Plan, test: str, program: Program, names: CodeNames) -> s
     """Return names of a program that a test binds to something else, and builtins that the setup does."""
     again = set((plan.replaces | _replaced_by(program.setup)) & names.builtins)
     for name in plan.binds & names.defined - {program.entry_point}:
-        new, old = definitions_in(test).get(name), definitions_in(program.code).get(name)
-        is_import = bool(new) and old is None  # which a star imports as well
-        # A module is as good as its class.
-        if not is_import and (old is None or old not in (new, f"{new}.{name}")) and f"{old}.{name}" != new:
+        if not _is_alike(definitions_in(test).get(name), definitions_in(program.code).get(name), name):
             again.add(name)
     return again
+
+
+def _is_alike(new: str | None, old: str | None, name: str) -> bool:
+    """Return whether a test gives a name what it has in the program: a module is as good as its class."""
+    if new is None or old is None:
+        return new is not None  # a star imports it in the program
+    return new == old or f"{new}.{name}" == old or f"{old}.{name}" == new
 
 
 def _replaced_by(setup: str) -> frozenset[str]:

@@ -163,14 +163,17 @@ def _kept(body: list[ast.stmt], setup: SetupNames, needed: set[str], given: froz
         and (
             isinstance(node, (ast.Import, ast.ImportFrom))
             or touched_names(node) & (needed | given)
-            or (touched_names(node) | free_names(symtable.symtable(ast.unparse(node), "<setup>", "exec")))
-            <= elsewhere
+            or (touched_names(node) <= elsewhere and _names_from_elsewhere(node) <= elsewhere)
         )
     ]:
         for node in new:
             kept.add(id(node))
             needed |= names_in(node)
     return [node for node in body if id(node) in kept]
+
+
+def _names_from_elsewhere(node: ast.AST) -> set[str]:
+    return free_names(symtable.symtable(ast.unparse(node), "<statement>", "exec"))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -195,7 +198,7 @@ def given_names(setup: str, tests: tuple[str, ...]) -> frozenset[str]:
             others = (ast.unparse(other) for other in body if other is not node)
             words = {*re.findall(r"\w+", " ".join((*tests, *others)))}
             source = ast.unparse(node)
-            reads = free_names(symtable.symtable(source, "<class>", "exec"))
+            reads = _names_from_elsewhere(node)
             header = [*node.decorator_list, *node.bases, *node.keywords]
             holds = "slots" not in source and not any(holds_expected(n) for h in header for n in ast.walk(h))
             holds = holds and all(_only_holds(part, words) for part in node.body)
@@ -228,36 +231,31 @@ def classes_with_state(setup: str, code: str, tests: tuple[str, ...]) -> frozens
     try:
         with quiet():
             body = parse(setup).body
-            nodes = [node for source in (setup, code, *tests) for node in ast.walk(parse(source))]
+            changed = set[str]().union(
+                *(_owners_of_changed(parse(source)) for source in (setup, code, *tests))
+            )
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
-    stored = {
-        node.value.id
-        for node in nodes
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and _is_changed(node)
-    }
     return frozenset(
         node.name
         for node in body
         if isinstance(node, ast.ClassDef)
-        and (node.name in stored or any(_is_changing(part) for part in node.body))
+        and (node.name in changed or "cls" in _owners_of_changed(node) or any(map(_is_container, node.body)))
     )
 
 
-def _is_changed(attribute: ast.Attribute) -> bool:
-    return not isinstance(attribute.ctx, ast.Load)
+def _owners_of_changed(tree: ast.AST) -> set[str]:
+    """Return the names of which a source assigns or deletes an attribute."""
+    changed = (ast.Store, ast.Del)
+    nodes = (n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, changed))
+    return {node.value.id for node in nodes if isinstance(node.value, ast.Name)}
 
 
-def _is_changing(part: ast.stmt) -> bool:
-    """Return whether a part of a class is a container, or a class method that assigns to its class."""
+def _is_container(part: ast.stmt) -> bool:
+    """Return whether a part of a class is an attribute that can change in place."""
     match part:
         case ast.Assign([ast.Name(name)], ast.List() | ast.Dict() | ast.Set()):
             return name[:2] != "__"
-        case ast.FunctionDef():
-            return any(
-                isinstance(node, ast.Attribute) and ast.unparse(node.value) == "cls" and _is_changed(node)
-                for node in ast.walk(part)
-            )
     return False
 
 
