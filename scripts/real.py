@@ -93,7 +93,7 @@ def steps(model: str, out: Path, problems: list[Path], is_small: bool) -> Iterat
         words += f" --output_dir {out}/{name} {options}{few_tokens}"
         return Step(name, out / name / "metrics.json", words)
 
-    yield Step("model", Path(base, "config.json"), f"scripts/fetch_model.py {name} {base}")
+    yield Step("model", Path(base, "config.json"), f"scripts/fetch_model.py {name}")
     untrained = f"--protocol cocos-fewshot --few_shot_data {out}/examples.jsonl"
     arms = list(UNTRAINED)[: 2 if is_small else None]
     for arm in arms:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import real
+from fetch_model import SOURCES
 
 from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.command_line import parse_options
@@ -30,6 +31,9 @@ def test_every_step_has_options_that_its_command_accepts(model, is_small, monkey
         if script in READERS:
             options = parse_options(READERS[script], "", words)
             assert options.train_data if script != "test.py" else options.visible_tests == 2
+        elif script == "scripts/fetch_model.py":
+            [name] = words
+            assert step.made == Path("models", SOURCES[name].hub_id.split("/")[1], "config.json")
     names = [step.name for step in steps]
     assert names[-1] == "report" and "profile/boost-more-train" in names
 
