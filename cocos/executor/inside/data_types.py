@@ -19,6 +19,7 @@ import decimal
 import fractions
 import functools
 import gc
+import importlib
 import operator
 import pathlib
 import re
@@ -81,10 +82,15 @@ _LEAVES: dict[type, tuple[str, Any, Any]] = {
     **{kind: (f"P{number}", lambda v: (str(v),), kind) for number, kind in enumerate(_PATHS)},
 }
 _BUILDERS = {tag: build for tag, _, build in _LEAVES.values()}
+_ZONE = "zoneinfo.ZoneInfo"
 # Types and tags of the parts of leaves. A zone of another class would answer questions of the driver.
 _PARTS = ATOMS | {int, bytes, datetime.timedelta, datetime.timezone}
-_PART_TAGS = frozenset(("i", "b", "td", "tz", "zi"))
-_ADDRESSES = frozenset(f"IPv{n}{kind}" for n in (4, 6) for kind in ("Address", "Network", "Interface"))
+_PART_TAGS = frozenset(("i", "b", "td", "tz", "tx"))
+# Classes of modules that are rarely used and slow to import, with the attribute that is their text.
+_TEXTS: dict[str, Any] = {
+    **{f"ipaddress.IPv{n}{kind}": str for n in (4, 6) for kind in ("Address", "Network", "Interface")},
+    **{"uuid.UUID": str, _ZONE: operator.attrgetter("key")},
+}
 
 _SEQUENCES: dict[type, str] = {
     **{list: "l", set: "s", collections.deque: "q", bytearray: "B", array.array: "a"},
@@ -180,7 +186,7 @@ def encode_leaf(value: Any) -> list | None:
     if (found := _LEAVES.get(kind)) is not None:
         tag, take_apart, _ = found
         parts = take_apart(value)
-        if any(type(part) not in _PARTS and not _is_zone(part) for part in parts):
+        if any(type(part) not in _PARTS and _name_in_texts(type(part)) != _ZONE for part in parts):
             return None
         return [tag, *[part if is_atom(part) else encode_leaf(part) for part in parts]]
     if issubclass(kind, type):
@@ -191,23 +197,20 @@ def encode_leaf(value: Any) -> list | None:
         origin = getattr(value, "__origin__", None)
         nested = [encode_leaf(part) for part in (*([origin] if origin else []), *value.__args__)]
         return ["ga" if origin else "un", *nested] if all(nested) else None
-    if kind.__module__ == "uuid" and kind is getattr(sys.modules["uuid"], "UUID", None):
-        return ["U", hex(value.int)]
-    if kind.__module__ == "ipaddress" and (address := str(kind.__name__)) in _ADDRESSES:
-        return ["ip", address, str(value)] if kind is vars(sys.modules["ipaddress"])[address] else None
-    if _is_zone(value):
-        return ["zi", str(value.key)]
+    if name := _name_in_texts(kind):
+        text = _TEXTS[name](value)
+        return ["tx", name, text] if type(text) is str else None  # a zone from a file has no key
     if kind.__module__ == "numpy" and (numpy := sys.modules.get("numpy")) and issubclass(kind, numpy.generic):
         is_own = getattr(numpy, str(kind.__name__), None) is kind and _ARRAY_TYPE.fullmatch(value.dtype.str)
         return ["np", value.dtype.str, value.tobytes().hex()] if is_own else None
     return None
 
 
-def _is_zone(value: Any) -> bool:
-    """Return whether a value is a time zone with a name."""
-    kind: Any = type(value)
-    module = sys.modules.get("zoneinfo") if kind.__name__ == "ZoneInfo" else None
-    return kind is getattr(module, "ZoneInfo", None) and type(value.key) is str
+def _name_in_texts(kind: type) -> str:
+    """Return the name of a class that crosses as a text, or "" for any other class."""
+    module, name = str(kind.__module__), str(kind.__name__)
+    is_own = vars(sys.modules.get(module, builtins)).get(name) is kind
+    return f"{module}.{name}" if f"{module}.{name}" in _TEXTS and is_own else ""
 
 
 def decode_leaf(node: list) -> Any:
@@ -234,18 +237,9 @@ def decode_leaf(node: list) -> Any:
             return decode_leaf(origin)[tuple(map(decode_leaf, args))]
         case ["un", *args]:
             return functools.reduce(operator.or_, map(decode_leaf, args))
-        case ["ip", str(name), str(text)] if name in _ADDRESSES:
-            import ipaddress
-
-            return vars(ipaddress)[name](text)
-        case ["zi", str(key)]:
-            import zoneinfo
-
-            return zoneinfo.ZoneInfo(key)
-        case ["U", str(digits)]:
-            import uuid  # rarely used, and slow to import
-
-            return uuid.UUID(int=int(digits, 16))
+        case ["tx", str(name), str(text)] if name in _TEXTS:
+            module, _, kind = name.partition(".")
+            return vars(importlib.import_module(module))[kind](text)
         case ["np", str(dtype), str(digits)]:
             [scalar] = sys.modules["numpy"].frombuffer(bytes.fromhex(digits), _checked(dtype))
             return scalar
