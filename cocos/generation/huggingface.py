@@ -287,7 +287,6 @@ def is_sharded(model: torch.nn.Module) -> bool:
     fsdp_types = (FSDPModule, FullyShardedDataParallel)
     return is_partitioned or any(isinstance(module, fsdp_types) for module in model.modules())
 
-
 def resolve_dtype(dtype: str) -> str:
     """Return the data type itself, or for `auto` bfloat16 on a GPU that supports it, else float32."""
     if dtype != "auto":
@@ -334,4 +333,13 @@ def load_model(
 def model_line(name_or_path: str, model: PreTrainedModel) -> str:
     """Return the line that a command prints when it has loaded its model."""
     dtype = str(model.dtype).removeprefix("torch.")
-    return f"{name_or_path} on {model.device} in {dtype}, attention {model.config._attn_implementation}"
+    slow = slowness(dtype, model.device, "--dtype float32")
+    attention = model.config._attn_implementation
+    return f"{name_or_path} on {model.device} in {dtype}{slow}, attention {attention}"
+
+
+def slowness(dtype: str, device: torch.device, remedy: str) -> str:
+    """Return a note if a processor has no arithmetic for a data type and emulates it, else ""."""
+    if dtype != "bfloat16" or device.type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return ""
+    return f" (this processor emulates it, several times slower than float32: {remedy})"

@@ -21,6 +21,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import default_values, option_names
 from cocos.files.bundled import is_clone
+from cocos.generation.huggingface import slowness
 from cocos.rewards import Score
 from cocos.training.checkpoints import evaluation_at, saved_step
 from cocos.training.model_card import ModelCard
@@ -232,4 +233,5 @@ def _device_text(args: TrainingArguments) -> str:
 def _precision_text(args: TrainingArguments, model: nn.Module) -> str:
     weights = str(next(model.parameters()).dtype).removeprefix("torch.")
     autocast = "bfloat16" if args.bf16 else "float16" if args.fp16 else None
-    return f"{weights} with {autocast} autocast" if autocast and autocast != weights else weights
+    text = f"{weights} with {autocast} autocast" if autocast and autocast != weights else weights
+    return text + slowness(autocast or weights, args.device, "--dtype float32 --bf16 false")

@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -24,7 +25,7 @@ from transformers import (
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_generator
 from cocos.generation.batch import MAX_PADDING, batches, passes
-from cocos.generation.huggingface import HuggingFaceGenerator, load_model
+from cocos.generation.huggingface import HuggingFaceGenerator, load_model, slowness
 from cocos.generation.sampling import sample_ids, uniform_draws
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids, load_tokenizer
 from cocos.problems import load_problems
@@ -678,3 +679,13 @@ def test_sharded_ranks_finish_together_with_different_numbers_of_prompts(tmp_pat
     finally:
         for rank in ranks:
             rank.kill()
+
+
+def test_a_processor_that_emulates_bfloat16_is_a_note():
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert not slowness("float32", cpu, "hint") and not slowness("bfloat16", gpu, "hint")
+    flags = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
+    if "avx512_bf16" in flags or "amx_bf16" in flags:
+        assert not slowness("bfloat16", cpu, "hint")
+    elif "avx2" in flags and "avx512f" not in flags:
+        assert "hint" in slowness("bfloat16", cpu, "hint")
