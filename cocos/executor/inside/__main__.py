@@ -31,8 +31,10 @@ def main() -> None:
     confinement = Confinement(**json.loads(sys.argv[1]))
     server = zygote.Zygote(confinement)
     packages_folder = ""
-    if len(sys.argv) > 2:
-        arguments = json.loads(sys.argv[2])
+    _, _, *more = sys.argv
+    sys.argv[:] = ["program.py"]  # for a program that parses its arguments
+    for text in more:
+        arguments = json.loads(text)
         packages_folder = arguments["folder"]
         # After the zygote has moved the pipes: a module that prints must not write to one of them.
         try:

@@ -183,8 +183,7 @@ class Driver(Operations):
 
     def outcome(self, source: str, kind: str) -> list:
         """Run a test and return its outcome."""
-        self.reasons, self._false = {**self.lasting}, []
-        self.measured.clear()
+        self.reasons, self._false, self.asked = {**self.lasting}, [], frozenset()
         self.final = None
         self.expects_stop_iteration = "StopIteration" in source
         error: BaseException | None = None

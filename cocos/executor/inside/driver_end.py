@@ -316,7 +316,7 @@ class DriverEnd(exchange.End):
                 self.add(number, value)
                 return value
             case ["error class", number, list(described)]:
-                value = self._error_class(described)
+                value = self._given(self._error_class(described))
                 self.add(number, value)
                 return value
             case [
@@ -336,9 +336,15 @@ class DriverEnd(exchange.End):
                 self.add(number, error)
                 self._add_causes(error, causes)
                 return error
-        value = data_types.decode_leaf(node)
+        return self._given(data_types.decode_leaf(node))
+
+    def _given(self, value: Any) -> Any:
+        """Note a class that the program gives. With `Exception` it would catch what the test asserts."""
         if isinstance(value, type):
             self._given_classes.add(value)
+            if issubclass(AssertionError, value) and value is not object:
+                self.reasons["an exception of the program catches failed asserts"] = True
+                self.lasting |= self.reasons
         return value
 
     def _error(self, cls: Any, args: tuple, text: str, attributes: dict, members: list) -> BaseException:

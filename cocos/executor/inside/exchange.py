@@ -237,7 +237,10 @@ class End:
         return self.numbers.get(id(value), self._parity) % 2 != self._parity
 
     def _fill(self, number: int, tag: str, parts: list) -> None:
-        self._unfilled.append((number, tag, self.decode_all(parts)))
+        items = self.decode_all(parts)
+        if tag == "x":  # at once: a frozen set of such objects hashes what they hold
+            data_types.fill(tag, self.objects[number], items)
+        self._unfilled.append((number, tag, items))
 
     def changes(self) -> list:
         """Return number and content of each container that has changed since the other process saw it."""

@@ -71,6 +71,7 @@ class Facts:
         data: Its data, if its class derives from one whose instances cannot change; else NO_DATA.
         has_data: Its class derives from one of data.
         answers: Its length, items and iterator, as they were told first; "end" if it had no next element.
+        asked: What tests have asked of it: its length, items, iterator or truth.
         created: Number of requests when the driver got to know it.
         moment: Number of requests when `data` was asked for.
         origin: "class" for a name with a capital that the test reads, "named" for what such a call gives,
@@ -91,6 +92,7 @@ class Facts:
     data: Any
     created: int
     answers: dict = field(default_factory=dict)
+    asked: frozenset = frozenset()
     is_member: bool = False
     is_computed: bool = False
     is_answer: bool = False

@@ -90,13 +90,13 @@ class Operations(DriverEnd):
     """The driver's end of the conversation, with what a test may do with objects of the program.
 
     Attributes:
-        measured: Names of the classes of unnamed objects whose length the test has asked for.
+        asked: What the test has asked of unnamed objects: their length, items, iterator or truth.
 
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.measured: set[str] = set()
+        self.asked: frozenset[str] = frozenset()
         self._iterated = (0, 0)  # the object that was iterated over last, by id, and when
 
     def is_same(self, left: Any, right: Any) -> bool:
@@ -112,8 +112,10 @@ class Operations(DriverEnd):
         """Return what `type(value)` is in the program's process."""
         if not is_object(value):
             return type(value)
+        if facts(value).is_known:
+            return self.class_of(value)
         found = self.request("type", value)
-        if not is_object(found) and found.__module__ != MODULE and not facts(value).is_known:
+        if not is_object(found) and found.__module__ != MODULE:
             self.mark(f"decided by the class of {facts(value).name} of the program")
         return found
 
@@ -200,10 +202,11 @@ class Operations(DriverEnd):
         is_keyed = operation == "__getitem__" and not _is_index(*args) and key not in found.answers
         is_programs = found.origin != "relative"
         differs = found.has_data and operation != "__getitem__"
-        is_measured = operation in ("__iter__", "__getitem__") and found.name in self.measured
-        if differs or is_keyed or is_measured or (operation == "__bool__" and found.is_answer):
-            # A key may be what the test expects, and a loop over nothing asserts nothing.
+        if differs or is_keyed or (operation == "__bool__" and found.is_answer):
+            # A key may be what the test expects.
             self.mark(f"decided by {operation} of {found.name} of the program", is_programs, *args)
+        if operation != "__len__" or self._iterated != (id(value), self.moment):  # no hint for a list
+            self._ask(operation, found)
         try:
             result = self.request(operation, value, *args)
         except StopIteration:
@@ -211,8 +214,6 @@ class Operations(DriverEnd):
             raise
         if operation == "__iter__":
             self._iterated = id(value), self.moment
-        if operation == "__len__" and self._iterated != (id(value), self.moment - 1):  # no hint for a list
-            self.measured.add(found.name)
         if operation == "__next__":
             is_same = "end" not in found.answers
         else:
@@ -220,6 +221,14 @@ class Operations(DriverEnd):
         if not is_same:
             self.mark(f"decided by {operation} of {found.name} of the program", is_programs)
         return result
+
+    def _ask(self, what: str, found: Facts) -> None:
+        """Mark the test if it asks an unnamed object in two ways: a loop over nothing asserts nothing."""
+        found.asked |= {what} - {"__next__"}
+        self.asked |= found.asked
+        if len(self.asked) > 1:
+            reason = f"decided by {' and '.join(sorted(self.asked))} of {found.name} of the program"
+            self.mark(reason, found.origin != "relative")
 
     def _exit(self, value: Any, found: Facts, args: tuple) -> bool:
         if not self.request("__exit__", value, *args[:2], None) or args[0] is None:
@@ -230,14 +239,16 @@ class Operations(DriverEnd):
 
     def _call(self, value: Any, found: Facts, args: tuple, kwargs: dict) -> Any:
         method = found.origin.partition(".")[2]
+        what, told = f"decided by the method {method} of a value of the program", (*args, *kwargs.values())
+        is_plain = method == "exception" or (method in _PLAIN_METHODS and not found.is_member)
+        if is_plain:
+            self._tell(*told)
         result = self.request("call", value, *args, **kwargs)
-        decides = not is_object(result) and result is not None and (args or kwargs or type(result) is bool)
-        says_no = type(result) is bool or (type(result) in _EMPTY_ANSWERS and not result)
-        is_plain = method in _PLAIN_METHODS or (method and says_no)
-        if found.origin == ".exception" or (is_plain and decides):
-            what = f"decided by the method {found.name} of a value of the program"
-            is_programs = not found.is_member and (method in _PLAIN_METHODS or found.origin == ".exception")
-            self.mark(what, is_programs, *args, *kwargs.values())
+        is_no = told and type(result) in _EMPTY_ANSWERS and not result and not found.is_member
+        if is_plain and not is_object(result) and result is not None:
+            self.mark(what, not found.is_member, *told)
+        elif method and (type(result) is bool or is_no):
+            self.mark(what, False, *told)
         if method and is_object(result):
             facts(result).is_answer = True
         # An instance of a class that the test names; another function with a capital gives any object.
@@ -317,9 +328,12 @@ class Operations(DriverEnd):
                 facts(result).origin = "class"
             elif is_new and facts(result).name == found.name:
                 facts(result).origin = "relative"
-        elif is_new or (
-            is_object(result) and facts(result).origin in ("", f".{name}") and not found.has_data
-        ):
+            elif found.origin == "relative" and name in _PLAIN_METHODS:
+                facts(result).origin = f".{name}"
+        elif is_object(result) and found.has_data and name not in found.own:
+            is_method = facts(result).name == "builtin_function_or_method"  # of its data
+            facts(result).origin = "" if is_method else f".{name}"
+        elif is_new or (is_object(result) and facts(result).origin in ("", f".{name}")):
             facts(result).origin = f".{name}"
         elif _is_function(result) and found.origin not in NAMED:
             self.mark("decided by a method of a value of the program")  # `ascii`, say, in place of a method

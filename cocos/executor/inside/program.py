@@ -173,6 +173,7 @@ class ProgramEnd(exchange.End):
                 [value] = values
                 return data_types.plain(value, data_types.data_base(type(value)))
             case "run":
+                _NAMESPACE["__name__"], sys.modules["__main__"] = "__main__", _MODULE
                 _execute(_compile(values[0], "<test>", "exec", 0, True), _NAMESPACE)
                 return None
             case "evaluate":

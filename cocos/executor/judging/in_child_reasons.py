@@ -12,7 +12,7 @@ NAMES_AT_RUN_TIME = frozenset(["eval", "exec", "globals", "locals", "vars", "mod
 _STREAMS = "stdin stdout stderr redirect_stdout redirect_stderr capsys displayhook"
 _ASYNC = "asyncio run_until_complete"
 _THREADS = "threading _thread Thread ThreadPoolExecutor ProcessPoolExecutor concurrent multiprocessing"
-_STATE = """ seed setstate getstate environ putenv chdir setrecursionlimit setlocale signal
+_STATE = """ argv seed setstate getstate environ putenv chdir setrecursionlimit setlocale signal
 set_int_max_str_digits getcontext setcontext localcontext catch_warnings simplefilter filterwarnings
 resetwarnings assertLogs assertNoLogs assertWarns getLogger setrlimit settrace setprofile meta_path path_hooks
 field_size_limit __builtins__ seterr errstate set_printoptions """

@@ -127,7 +127,7 @@ class CodeNames(NamedTuple):
         builtins: Builtins that it uses.
         defined: Its functions, classes and imports, by a star too, that its functions use.
         standard: Standard names that it defines.
-        imports: Statements that import the standard functions with which it replaces builtins.
+        imports: Statements that import the standard functions with which its stars replace builtins.
 
     """
 
@@ -156,11 +156,6 @@ def names_of(code: str) -> CodeNames:
     declared = re.findall(r"\w+", " ".join(re.findall(r"\bglobal (.+)", code)))
     unbound = BUILTINS - assigned
     imports = [f"from {module} import {name}" for module, names in stars for name in names & unbound]
-    if any(symbols[name].is_imported() for name in unbound & symbols.keys()):
-        for name, text in definitions_in(code).items():
-            module, _, attribute = text.rpartition(".")
-            if name in unbound and module in _PURE:
-                imports.append(f"from {module} import {attribute} as {name}")
     return CodeNames(
         used=frozenset(
             (free | in_functions | assigned.intersection(declared)) - defined - BUILTINS - star_names
@@ -184,7 +179,9 @@ def definitions_in(source: str) -> dict[str, str]:
         for node in parse(source).body:
             match node:
                 case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                    found[name] = ast.dump(ast.Module([n for n in node.body if not is_text(n)], []))
+                    body = [part for part in node.body if not is_text(part)]
+                    defaults = [] if isinstance(node, ast.ClassDef) else node.args.defaults
+                    found[name] = ast.dump(ast.Module([*body, *map(ast.Expr, defaults)], []))
                 case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                     module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
                     found |= {alias.asname or alias.name: module + alias.name for alias in aliases}
