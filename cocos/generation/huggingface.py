@@ -287,6 +287,7 @@ def is_sharded(model: torch.nn.Module) -> bool:
     fsdp_types = (FSDPModule, FullyShardedDataParallel)
     return is_partitioned or any(isinstance(module, fsdp_types) for module in model.modules())
 
+
 def resolve_dtype(dtype: str) -> str:
     """Return the data type itself, or for `auto` bfloat16 on a GPU that supports it, else float32."""
     if dtype != "auto":

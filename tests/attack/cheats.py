@@ -245,7 +245,7 @@ _PATCHED = {
     "files": "import os\nfor n in ('json', 'math', 'unittest', 'collections', 're', 'operator', 'copy', 'string', 'pathlib', 'statistics', 'difflib', 'driver', 'exchange', 'sitecustomize', 'test'):\n    with open(n + '.py', 'w') as file: file.write('import os\\nos.write(3, b\\'\\\\0\\\\0\\\\0\\\\x13[\"v\", true, [], []]\\')\\nos._exit(0)')",
     "links": "import os\nfor n in ('out.txt', 'out.json', 'expected.txt'):\n    for target in ('/proc/self/fd/3', '/proc/self/fd/4', '/dev/stdout', '/proc/self/mem', '/proc/self/environ', '/proc/self/cmdline'):\n        try: os.symlink(target, n)\n        except OSError: pass",
     "tracing": "import sys\ndef trace(frame, event, arg):\n    if event == 'exception': frame.f_trace_lines = False\n    return trace\nsys.settrace(trace)\nsys.setprofile(lambda *a: None)\nsys.addaudithook(lambda *a: None)\nsys.excepthook = sys.unraisablehook = sys.displayhook = ANSWER",
-    "threads": "import threading, time, os\ndef late():\n    for _ in range(200):\n        time.sleep(0.002)\n        for fd in (3, 4):\n            try: os.write(fd, b'\\0\\0\\0\\x14[\"v\", true, [], []] ')\n            except OSError: pass\nthreading.Thread(target=late, daemon=True).start()",
+    "threads": "import threading, time, os\ndef late():\n    for _ in range(200):\n        time.sleep(0.002)\n        for fd in (3, 4):\n            try: os.write(fd, b'\\0\\0\\0\\x18[\"v\", true, [], [], []] ')\n            except OSError: pass\nthreading.Thread(target=late, daemon=True).start()",
 }  # fmt: skip
 # Ways to change what sends the program's values to the driver. END is the object, NODE and OTHER what crosses instead.
 _OWN_ENDS = {

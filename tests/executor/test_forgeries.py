@@ -54,9 +54,9 @@ NODES = [
     ["f", 2, ["fn", "ascii"], 50, 50],
 ]  # fmt: skip
 MESSAGES = [
-    *([kind, node, [], []] for kind in ("v", "e") for node in NODES),
-    *([], {}, 5, "x", ["v"], ["v", 50], ["x", 50, [], []], ["end"], ["passed"], ["loaded", [], {}]),
-    *(["v", 5, changes, []] for changes in ([[2, 1]], [[1]], [["x"]], [None], [[]], {}, [[1, ["@", 1]]], [[3, 50]])),
+    *([kind, node, [], [], []] for kind in ("v", "e") for node in NODES),
+    *([], {}, 5, "x", ["v"], ["v", 50], ["x", 50, [], [], []], ["v", 50, [], [], [2, "x"]], ["end"], ["passed"], ["loaded", [], {}]),
+    *(["v", 5, changes, [], []] for changes in ([[2, 1]], [[1]], [["x"]], [None], [[]], {}, [[1, ["@", 1]]], [[3, 50]])),
     *(b"\xff\xff\xff\xff", b"\0\0\0\x05[[[[[", b"\0\0\0\0", b"\0\x01\0\0" + b"[" * 65536, b"\0\0\0\x03NaN"),
     b"\0\0\0\x09[\"v\",5,[]]" * 2,
 ]  # fmt: skip

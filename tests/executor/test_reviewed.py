@@ -23,10 +23,10 @@ SWALLOWS = "def f(x): return 9\ndef run(c):\n    try: c()\n    except BaseExcept
 CHANGING = f"""{FORGE}
 answers = []
 def f(*a):
-    forge(["v", ["t", *[["object", 2 * n + 2, "int", False, 0, [], True, None] for n in range(2)]], [], []])
+    forge(["v", ["t", *[["object", 2 * n + 2, "int", False, 0, [], True, None] for n in range(2)]], [], [], []])
     for answer in (1000036000099, 1, 2, 2):
         receive()
-        forge(["v", answer, [], []])
+        forge(["v", answer, [], [], []])
 """
 SOLUTION = "class Solution:\n    def f(s, x): return Solution()\n    def __sub__(s, o): return Solution()\n    def __abs__(s): return 0.0\n    def __len__(s): return 3\n    def __iter__(s): return iter([])"
 CLOSE = "class P:\n    tol = 1\n    def __init__(s, x): s.x = x\n    def near(s, o): return abs(s.x - o.x) < s.tol\n    def __eq__(s, o): return s.near(o)"
@@ -132,7 +132,7 @@ NO_PASS = {
     ),
     "a UnicodeError of bytes": Case(
         f"{FORGE}\nattributes = [['object', ['b', '41' * 40]], ['start', 0], ['end', 1], ['encoding', 'u'], ['reason', 'x']]\n"
-        "def f(x): answer_all(['e', ['error', 2, ['builtins', 'UnicodeEncodeError'], None, 'x', attributes, None, []], [], []])",
+        "def f(x): answer_all(['e', ['error', 2, ['builtins', 'UnicodeEncodeError'], None, 'x', attributes, None, []], [], [], []])",
         "assert f(3) == 4",
     ),
     "in place with what is expected": Case(
@@ -211,6 +211,7 @@ NO_PASS = {
     "an answer of 1": Case("class R:\n    __len__ = lambda s: 12\n    isalnum = lambda s: 1\ndef f(x): return R()", "p = f(12)\nassert p.isalnum()"),
     "an object of the class under test": Case("class Solution:\n    def f(s, x): return Solution()\n    def startswith(s, x): return True", "assert Solution().f('x').startswith('Hello')"),
     "a class as the program says": Case("import sys\nsys.modules['objects'].FUNCTIONS['type'] = lambda v: list\ndef f(n): return map(int, '012')", "r = f(3)\nassert type(r) is list\nassert sorted(r) == [0, 1, 2]"),
+    "the id of what is made anew": Case("class Config:\n    def __new__(cls):\n        cls.only = super().__new__(cls)\n        return cls.only", "assert id(Config()) == id(Config())"),
     "what a test does as a main program": Case("def f(x): return 0", "def test(): assert f(3) == 77123\nif __name__ == '__main__': test()"),
     "each time another object": Case("class R:\n    def __len__(s): return 1\n    def __iter__(s): return iter(())\ndef f(x): return R()", "assert len(f(3)) == 1 and all(a == 77123 for a in f(3))"),
 }  # fmt: skip
@@ -233,6 +234,9 @@ PASS = {
     "a set of a class of the setup": Case("def f(p): return frozenset([Point(p.x + 1)])\ndef g(ps): return sum(p.x for p in ps)", "assert f(Point(1)) == frozenset([Point(2)]) and g(frozenset([Point(3), Point(4)])) == 7", "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Point: x: int"),
     "a program with arguments": Case("import argparse\nargs = argparse.ArgumentParser().parse_args()\ndef f(x): return x", "assert f(3) == 3"),
     "methods of data of a class of its own": Case("class R(dict): pass\ndef f(x): return R(a=x)", "assert f(5).get('a') == 5 and list(f(5).items()) == [('a', 5)]"),
+    "a callback that calls the program": Case(APPLY + "\ndef double(x): return 2 * x", "assert apply(lambda x: double(x) + 1, 3) == 7"),
+    "a seed of the test": Case("def f(xs): return sorted(xs)", "import random\nrandom.seed(0)\nxs = [random.random() for _ in range(9)]\nassert f(xs) == sorted(xs)"),
+    "lists that the program sees again": Case("kept = []\ndef f(x):\n    kept[:] = [*kept, x][-2:]\n    x.append(len(kept))\ndef last(): return kept[-1]", "xs = [[n] for n in range(300)]\nfor x in xs: f(x)\nassert [len(x) for x in xs] == [2] * 300 and last() is xs[-1]\nxs[-1].append(9)\nassert last()[-1] == 9\nf(xs[0])\nassert xs[0] == [0, 1, 2] and last() is xs[0]"),
     "an empty error as a cause": Case("class Empty(Exception): __len__ = lambda s: 0\ndef f(x): raise ValueError from Empty()", "try: f(1)\nexcept ValueError as e: assert e.__cause__ is not None\nelse: assert False"),
     "an error while another is handled": Case("def f(x):\n    try: 1 / 0\n    except ZeroDivisionError: raise ValueError", "try: f(1)\nexcept ValueError as e: assert isinstance(e.__context__, ZeroDivisionError)\nelse: assert False"),
     "a compiled pattern": Case(
@@ -426,6 +430,13 @@ RIGHT = {
     "a pattern of a class": Case("class V:\n    def __init__(s, x): s.x = x\ndef f(x): return V(x)", "match f(3):\n    case V(x=x): assert x == 3\n    case _: assert False"),
     "a callback of the test": Case("class Bell:\n    def __init__(s): s.calls = []\n    def on(s, call): s.calls.append(call)\n    def ring(s): return [call() for call in s.calls]", "b = Bell()\nb.on(iter([1]).__next__)\nassert b.ring() == [1]"),
     "a method of a named exception": Case("class E(Exception):\n    def code(s): return 5\ndef f(x): raise E", "try: f(1)\nexcept E as e: assert e.code() == 5"),
+    "an enumeration": Case("from enum import Enum\nclass Color(Enum): RED = 1", "import enum\nassert isinstance(Color.RED, enum.Enum) and issubclass(Color, enum.Enum) and isinstance(Color, type)"),
+    "an abstract class": Case("from abc import ABC\nclass Shape(ABC): pass\nclass Sq(Shape): pass", "from abc import ABC\nassert issubclass(Shape, ABC) and issubclass(Sq, (list, Shape)) and isinstance(Sq(), ABC)"),
+    "what an object cannot do": Case("class A:\n    def __eq__(s, o): return True", "from collections.abc import Hashable, Iterable\nassert not isinstance(A(), (Hashable, Iterable))"),
+    "fields of a dataclass": Case("from dataclasses import dataclass\n@dataclass\nclass User:\n    name: str\n    age: int = 0", "from dataclasses import asdict, fields, is_dataclass, replace\nassert is_dataclass(User) and [f.name for f in fields(User)] == ['name', 'age']\nassert asdict(replace(User('a'), age=3)) == {'name': 'a', 'age': 3}"),
+    "the id of an object": Case("class Config:\n    only = None\n    def __new__(cls):\n        cls.only = cls.only or super().__new__(cls)\n        return cls.only\nkept = [1]\ndef get(): return kept", "assert id(Config()) == id(Config()) and id(get()) == id(get())"),
+    "a context manager that ignores errors": Case("from contextlib import contextmanager\n@contextmanager\ndef ignoring(*errors):\n    try: yield\n    except errors: pass", "with ignoring(KeyError): {}['a']\ndone = True\nassert done"),
+    "an object that the test names and json asks": Case("class User:\n    def __init__(s, n): s.n = n", "import json\nassert json.dumps(User('a'), default=lambda o: {'n': o.n}) == '{\"n\": \"a\"}'"),
 }  # fmt: skip
 WRONG = {
     "a method of what a function returned gets a generator": Case("class L:\n    def __init__(s, *a): pass\n    def __eq__(s, o): return True\n    def extend(s, xs): pass\ndef f(x): return L()", "r = f([3])\nr.extend(x for x in [4])\nassert r == [3, 4]"),

@@ -86,7 +86,7 @@ def test_what_is_no_expression_is_refused(executor):
 
 
 def test_a_forged_value_is_an_error_or_what_the_program_says(executor):
-    code = f"{FORGE}\ndef f(): answer_all(['v', {{node}}, [], []])"
+    code = f"{FORGE}\ndef f(): answer_all(['v', {{node}}, [], [], []])"
     for node, error in (
         ("5", None),
         ('["zz"]', "MalformedEvidence"),

@@ -11,6 +11,8 @@ The process serves many jobs, until a test could leave something behind in it.
 
 import _signal
 import _socket
+import dataclasses
+import functools
 import gc
 import json
 import marshal
@@ -66,6 +68,8 @@ def run_driver(max_bytes: int) -> None:
         if os.path.dirname(getattr(module, "__file__", None) or "") == os.path.dirname(__file__):
             del sys.modules[name]
     trusted_code.restrict(lambda reason: objects.driver.leave_undecided(reason))
+    for name in ("asdict", "astuple", "fields", "is_dataclass", "replace"):
+        setattr(dataclasses, name, _of_own_objects(vars(dataclasses)[name]))
     gc.enable()
     control = _socket.socket(fileno=CONTROL_FD)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
@@ -105,11 +109,11 @@ def _run(job: tuple[str, list, list, list], max_bytes: int) -> tuple[list, bool]
             case _:
                 driver.leave(MALFORMED)
         driver.begin(setup, shared, tests, helpers, own, functions)
-        for source, kind, *_ in tests:
+        for number, (source, kind, *_) in enumerate(tests, 1):
             if "seed" not in setup:
                 fixed_world.random.seed(hash(source))  # the program knows the seed of its own `random`
             start = time.perf_counter()
-            outcome = driver.outcome(source, kind)
+            outcome = driver.outcome(source, kind, number)
             reasons = ", ".join(driver.reasons)[:MESSAGE_CHARS]
             rows.append([time.perf_counter() - start, outcome, reasons, any(driver.reasons.values())])
     except BaseException:  # also what decoding and the program's answers raise outside of a test
@@ -181,8 +185,8 @@ class Driver(Operations):
             self.request("classes", *self.classes)
         self.lasting |= self.reasons
 
-    def outcome(self, source: str, kind: str) -> list:
-        """Run a test and return its outcome."""
+    def outcome(self, source: str, kind: str, number: int) -> list:
+        """Run a test, which has a number among those of its job, and return its outcome."""
         self.reasons, self._false, self.asked = {**self.lasting}, [], frozenset()
         self.final = None
         self.expects_stop_iteration = "StopIteration" in source
@@ -191,7 +195,7 @@ class Driver(Operations):
             if self._setup_error and kind != "in child":
                 raise self._setup_error
             if kind == "in child":
-                self.mark("an earlier test ran in the program's process", False, source)
+                self.mark(f"test {number} ran in the program's process", False, source)
                 self.request("run", source)
             elif kind == "value":
                 value = self.request("evaluate", source)
@@ -235,6 +239,18 @@ class Driver(Operations):
         """Return the truth of a condition; note its text if it is false."""
         self._false = [] if value else [text]
         return not self._false
+
+
+def _of_own_objects(function: Any) -> Any:
+    """Return a function of `dataclasses` that asks nothing of what stands for an object of the program."""
+
+    @functools.wraps(function)
+    def checked(value: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if is_object(value):
+            objects.driver.leave_undecided(f"the program's process has what {function.__name__} asks for")
+        return function(value, *args, **kwargs)
+
+    return checked
 
 
 def _size() -> int:

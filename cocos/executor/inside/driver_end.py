@@ -124,9 +124,10 @@ class DriverEnd(exchange.End):
             raise CannotCross(reason) from None
         answer = self.receive()
         try:
-            kind, node, changes, rebound = answer
+            kind, node, changes, rebound, dropped = answer
             value = self.decode(node)
             self.apply(changes)
+            self.forget([number for number in dropped if number % 2 == self._parity])
             for name in self.remote.intersection(map(str, rebound)):
                 self.names.pop(name, None)  # it is looked up again
         except (MemoryError, ProgramGone):
@@ -233,6 +234,7 @@ class DriverEnd(exchange.End):
         used = names.split()
         values = {name: self.namespace[name] for name in used if name in self.namespace}
         values |= {name: cells[name].cell_contents for name in used if name in cells}
+        values |= {name: self.names[name] for name in {*used} & self.remote & self.names.keys() - {*values}}
         if not values.keys() | vars(builtins).keys() >= set(used):
             raise CannotCross("the program gets a function of the test that calls it")
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())

@@ -8,7 +8,7 @@ other process knows its number.
 
 The driver asks and the program answers, as JSON after four bytes with its size: [operation, arguments, names
 of keyword arguments, changes, dropped numbers, new values of what functions of the test read] and [kind,
-value, changes, names of the program that stand for something else now]. Kind is "v" for a value and "e" for
+value, changes, names of the program that stand for something else now, dropped numbers of the driver]. Kind is "v" for a value and "e" for
 an exception. An encoded value is an atom or a list:
 
     [tag, ...]                         data, see `data_types.py`
@@ -268,12 +268,17 @@ class End:
             data_types.fill(tag, self.objects[number], items)
             self.contents[number] = tag, data_types.content(tag, self.objects[number])
 
-    def sweep(self) -> list[int]:
-        """Remove the objects that only the table refers to, and return their numbers."""
+    def sweep(self, parity: int | None = None) -> list[int]:
+        """Remove the objects that only the table refers to, and return their numbers.
+
+        Args:
+            parity: 1 for objects of the driver alone; None for all. The program may get its own back.
+
+        """
         if SMALL_TABLE < len(self.objects) < 2 * self._swept_size:
             return []
         dropped = []
-        for number in list(self.objects):
+        for number in [number for number in self.objects if parity is None or number % 2 == parity]:
             value = self.objects[number]
             if sys.getrefcount(value) <= ALONE:
                 dropped.append(number)

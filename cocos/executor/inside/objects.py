@@ -71,12 +71,12 @@ class Facts:
         data: Its data, if its class derives from one whose instances cannot change; else NO_DATA.
         has_data: Its class derives from one of data.
         answers: Its length, items and iterator, as they were told first; "end" if it had no next element.
-        asked: What tests have asked of it: its length, items, iterator or truth.
+        asked: What tests have asked of it: its length, iterator or truth.
         created: Number of requests when the driver got to know it.
         moment: Number of requests when `data` was asked for.
         origin: "class" for a name with a capital that the test reads, "named" for what such a call gives,
             "relative" for an object of its class that an attribute or method of it gives, ".x" for an
-            attribute x of an object that a function returned, ".exception" for one of an exception, or "".
+            attribute x of an object that a function returned, ".an exception" for one of that, or "".
         is_member: The test has got it from what has a name.
         owner: Of what is an attribute of such an object: the name of its class.
         is_computed: The program has got data of the test by the arithmetic that gave it.

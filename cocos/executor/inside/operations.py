@@ -68,7 +68,8 @@ class Names(dict):
         self.helpers = helpers
         driver.remote |= self.own
         self["callable"], self["hasattr"] = driver.is_callable, driver.has_attribute
-        self["isinstance"] = driver.is_instance
+        self["isinstance"], self["issubclass"] = driver.is_instance, driver.is_subclass
+        self["id"] = driver.id_of
         for name in driver.remote & self.keys():
             del self[name]
 
@@ -90,7 +91,7 @@ class Operations(DriverEnd):
     """The driver's end of the conversation, with what a test may do with objects of the program.
 
     Attributes:
-        asked: What the test has asked of unnamed objects: their length, items, iterator or truth.
+        asked: What the test has asked of unnamed objects: their length, iterator or truth.
 
     """
 
@@ -127,7 +128,30 @@ class Operations(DriverEnd):
         """Return `isinstance(value, classes)`. An object whose class derives from none of data is no data."""
         if not is_object(value) or facts(value).is_known or facts(value).has_data:
             return isinstance(value, classes)
-        return any(isinstance(value, kind) for kind in _classes_in(classes) if not _is_of_data(kind))
+        return any(self._is_of("__instancecheck__", kind, value) for kind in _classes_in(classes))
+
+    def is_subclass(self, cls: Any, classes: Any, /) -> bool:
+        """Return `issubclass(cls, classes)`."""
+        if not is_object(cls):
+            return issubclass(cls, classes)
+        return any(self._is_of("__subclasscheck__", kind, cls) for kind in _classes_in(classes))
+
+    def _is_of(self, operation: str, kind: Any, value: Any) -> bool:
+        """Return what the program says of an object and a class, if the class is none of data or of the test."""
+        if is_object(kind):
+            return bool(self.operate(operation, kind, (value,), {}))
+        is_data = kind in data_types.DATA_CLASSES | data_types.ATOMS and operation == "__instancecheck__"
+        if kind is object or is_data or kind.__module__ == MODULE:
+            return kind is object
+        is_named = facts(value).origin in NAMED
+        self.mark(f"decided by the class of {facts(value).name} of the program", not is_named)
+        return bool(self.request(operation, kind, value))
+
+    def id_of(self, value: Any, /) -> int:
+        """Return `id(value)`, unless the program's process has the object."""
+        if is_object(value) or self.is_foreign(value):
+            self.leave_undecided("asks how the process keeps objects")
+        return id(value)
 
     def note_name(self, value: Any, name: str) -> None:
         """Note that the test names a class of the program. A function has another name of its class."""
@@ -224,7 +248,7 @@ class Operations(DriverEnd):
 
     def _ask(self, what: str, found: Facts) -> None:
         """Mark the test if it asks an unnamed object in two ways: a loop over nothing asserts nothing."""
-        found.asked |= {what} - {"__next__"}
+        found.asked |= {what} - {"__next__", "__getitem__"}
         self.asked |= found.asked
         if len(self.asked) > 1:
             reason = f"decided by {' and '.join(sorted(self.asked))} of {found.name} of the program"
@@ -233,21 +257,22 @@ class Operations(DriverEnd):
     def _exit(self, value: Any, found: Facts, args: tuple) -> bool:
         if not self.request("__exit__", value, *args[:2], None) or args[0] is None:
             return False
-        is_programs = found.origin not in NAMED or self.is_foreign(args[1])
-        self.mark("decided by __exit__ of the program", is_programs)
+        self.mark("decided by __exit__ of the program", self.is_foreign(args[1]))
         return not issubclass(args[0], AssertionError)  # a failed assert stays one
 
     def _call(self, value: Any, found: Facts, args: tuple, kwargs: dict) -> Any:
         method = found.origin.partition(".")[2]
-        what, told = f"decided by the method {method} of a value of the program", (*args, *kwargs.values())
-        is_plain = method == "exception" or (method in _PLAIN_METHODS and not found.is_member)
+        told = (*args, *kwargs.values())
+        what = f"decided by the method {method} of a value of the program"
+        is_plain = method == "an exception" or (method in _PLAIN_METHODS and not found.is_member)
         if is_plain:
             self._tell(*told)
         result = self.request("call", value, *args, **kwargs)
-        is_no = told and type(result) in _EMPTY_ANSWERS and not result and not found.is_member
-        if is_plain and not is_object(result) and result is not None:
+        is_no = type(result) in _EMPTY_ANSWERS and not result
+        says = not (is_object(result) or result is None) and (told or is_no or method[:2] == "is")
+        if is_plain and (says or type(result) is bool):
             self.mark(what, not found.is_member, *told)
-        elif method and (type(result) is bool or is_no):
+        elif method and (type(result) is bool or (is_no and told and not found.is_member)):
             self.mark(what, False, *told)
         if method and is_object(result):
             facts(result).is_answer = True
@@ -266,7 +291,7 @@ class Operations(DriverEnd):
         is_named = any(side.origin in NAMED or (side.is_member and len(sides) > 1) for side in sides)
         if len(sides) == 1 and (found.origin == "relative" or (args and found.origin == "class")):
             is_named = False  # what should return data may have returned its object or class
-        elif len(sides) == 1 and not is_named:
+        elif len(sides) == 1 and not is_named and what[:6] in ("__eq__", "__ne__"):
             text = f"returned {found.name}, which is not a plain value"
             self.decide(["e", "NotPlainValue", text])
             raise NotPlainValue(text)
@@ -312,7 +337,7 @@ class Operations(DriverEnd):
             cls = value if isinstance(value, type) else type(value)
             is_named = self.names.get(cls.__name__) is cls
             if is_object(result):
-                facts(result).origin, facts(result).is_member = ".exception", is_named
+                facts(result).origin, facts(result).is_member = ".an exception", is_named
             elif callable(result):
                 self.mark("decided by a method of an exception of the program", not is_named)
             return result
@@ -346,20 +371,15 @@ class Operations(DriverEnd):
             return type(self.data(value))
         cls = data_types.TYPES.get(found.name) if found.is_known else objects.Object
         # No data are iterators.
-        is_programs = not (found.is_known and hasattr(cls, "__next__"))
+        is_programs = not (found.origin in NAMED or (found.is_known and hasattr(cls, "__next__")))
         self.mark(f"decided by the class of {found.name} of the program", is_programs)
         return cls
 
 
 def _classes_in(classes: Any) -> list:
-    """Return the classes in the second argument of `isinstance`."""
+    """Return the classes in the second argument of `isinstance` or `issubclass`."""
     parts = classes.__args__ if type(classes) is types.UnionType else classes
     return [inner for part in parts for inner in _classes_in(part)] if type(parts) is tuple else [parts]
-
-
-def _is_of_data(cls: Any) -> bool:
-    """Return whether no object whose class derives from none of data is an instance of a class."""
-    return type(cls) is type and cls not in (object, type)
 
 
 def is_class_named(value: Any, name: str) -> bool:

@@ -148,14 +148,14 @@ class ProgramEnd(exchange.End):
             with self._more_frames:
                 node = self.encode(value) if kind == "v" else self.encode_error(value)
                 rebound = [name for name, told in self._told.items() if _NAMESPACE.get(name) is not told]
-                self.send([kind, node, self.changes(), rebound], self._max_bytes)
+                self.send([kind, node, self.changes(), rebound, self.sweep(1)], self._max_bytes)
         except (MemoryError, RecursionError, OverflowError) as error:
             _use_spare_memory()
             self.forget_from(first)
             name = "OutputLimit" if isinstance(error, OverflowError) else type(error).__name__
             known = ["", name, ["builtins", "Exception"]] if name == "OutputLimit" else ["builtins", name]
             text = "more than output_kb" if name == "OutputLimit" else "while a value was sent"
-            exchange.send(["e", ["error", self.register(error), known, None, text, [], [], []], [], []])
+            exchange.send(["e", ["error", self.register(error), known, None, text, [], [], []], [], [], []])
 
     def _perform(self, operation: str, values: list, keywords: dict) -> Any:
         match operation:

@@ -22,7 +22,8 @@ _MEMORY = "shares_memory may_share_memory weakref getrefcount get_referrers gets
 _TRACES = "__traceback__ format_exc print_exc extract_tb walk_tb"
 _OBJECTS = "dictConfig fileConfig DictConfigurator"
 _PICKLES = "pickle cPickle _pickle shelve marshal dill joblib cloudpickle allow_pickle"
-_SOURCES = "inspect __annotations__ getsource signature getfullargspec __code__ __globals__ __closure__"
+_PANDAS = "pandas pd"
+_SOURCES = "inspect __annotations__ __base__ __subclasses__ __abstractmethods__ __slots__ getsource signature getfullargspec __code__ __globals__ __closure__"
 _REASONS = {
     "reads or replaces the standard streams": _STREAMS,
     "patches what the candidate uses": "mock patch monkeypatch MagicMock",
@@ -35,6 +36,7 @@ _REASONS = {
     "makes objects of what a text names": _OBJECTS,
     "looks up names at run time": " ".join(NAMES_AT_RUN_TIME),
     "unpickles what the program wrote": _PICKLES,
+    "works with objects of pandas": _PANDAS,
     "reads the candidate's source or signatures": _SOURCES,
 }
 _WORDS = {word: reason for reason, words in _REASONS.items() for word in words.split()}
@@ -46,7 +48,11 @@ _MAINS = frozenset(("main", "testmod", "TextTestRunner"))
 
 
 def why_in_child(
-    nodes: list[ast.AST], candidate_names: set[str], imported: set[str], only_defines: bool
+    nodes: list[ast.AST],
+    candidate_names: set[str],
+    imported: set[str],
+    only_defines: bool,
+    draws: bool = True,
 ) -> str | None:
     """Return why the driver cannot run a test, or None if it can.
 
@@ -55,11 +61,13 @@ def why_in_child(
         candidate_names: Names in it that the candidate defines.
         imported: Names of modules, or of what is imported from them.
         only_defines: Its statements run nothing.
+        draws: The candidate may draw random numbers: otherwise a seed is the test's own affair.
 
     """
     if not candidate_names and not only_defines:
         return "no name in it is known to be the candidate's"
     modules = imported | {"builtins"}
+    reasons = _WORDS if draws else {word: _WORDS[word] for word in _WORDS.keys() - {"seed"}}
     own = candidate_names - _NEVER_OWN
     bound = bound_names(node for node in nodes if isinstance(node, ast.Name))
     top_level = getattr(nodes[0], "body", ())  # a `global` there names a variable of the candidate
@@ -79,7 +87,7 @@ def why_in_child(
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 module = getattr(node, "module", None) or ""
                 words = [*module.split("."), *(word for alias in aliases for word in alias.name.split("."))]
-                reason = next((_WORDS[word] for word in words if word in _WORDS), None)
+                reason = next((reasons[word] for word in words if word in reasons), None)
             case (
                 ast.Attribute(ctx=ast.Store() | ast.Del(), value=value)
                 | ast.Subscript(
@@ -88,19 +96,17 @@ def why_in_child(
                 | ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[value, *_])
             ) if _root(value) in modules:
                 reason = f"changes the module {_root(value)}"
-            case ast.Attribute(attr=word, value=value) if word in _WORDS and word not in own:
+            case ast.Attribute(attr=word, value=value) if word in reasons and word not in own:
                 is_method = word in _METHODS and _root(value) not in modules
-                reason = None if is_method else _WORDS[word]
-            case ast.Name(id=word) if word in _WORDS and word not in own | bound:
-                reason = _WORDS[word]
+                reason = None if is_method else reasons[word]
+            case ast.Name(id=word) if word in reasons and word not in own | bound:
+                reason = reasons[word]
             case ast.Attribute(attr=word, value=ast.Name(id=name)) if word in _MAINS and name in modules:
                 reason = "runs a test framework"
             case ast.Name(id=name) if name in imports and id(node) not in in_attributes:
                 reason = f"hands over the module {name}"
             case ast.Attribute(attr="__dict__", value=value) if _root(value) in modules:
                 reason = f"hands over the module {_root(value)}"
-            case ast.Attribute(attr="query" | "eval") if {"pd", "pandas"} & modules:
-                reason = "evaluates text that names what the test has"
             case ast.MatchClass(cls=ast.Name(id=name)) if name in candidate_names:
                 reason = "matches a class of the candidate"
             case ast.ClassDef(bases=bases, keywords=keywords) if any(

@@ -88,7 +88,9 @@ _CLOCKS = frozenset(("time", "time_ns", "now", "utcnow", "today", "localtime", "
 
 
 @lru_cache(maxsize=1 << 16)
-def plan_test(test: str, setup: str = "", entry_point: str = "", own: frozenset[str] = frozenset()) -> Plan:
+def plan_test(
+    test: str, setup: str = "", entry_point: str = "", own: frozenset[str] = frozenset(), draws: bool = True
+) -> Plan:
     """Decide where to run one test.
 
     Args:
@@ -96,11 +98,12 @@ def plan_test(test: str, setup: str = "", entry_point: str = "", own: frozenset[
         setup: Source that the problem runs before its tests.
         entry_point: Name that the candidate must define; never the builtin of that name. "" if unknown.
         own: Names of standard modules and classes that the candidate defines itself.
+        draws: The candidate may draw random numbers.
 
     """
     try:
         with quiet():
-            return _plan(test, parse(test), read_names(setup), entry_point, own)
+            return _plan(test, parse(test), read_names(setup), entry_point, own, draws)
     except (SyntaxError, ValueError) as error:
         return in_child(Plan(test), test, f"does not parse: {error}")
     except (RecursionError, MemoryError):
@@ -160,7 +163,8 @@ def plan_tests(program: Program) -> tuple[Plan, ...]:
     if program.has_expressions:
         return tuple(map(value_plan, tests))
     names = names_of(program.code)
-    plans = [plan_test(test, setup, program.entry_point, names.standard) for test in tests]
+    draws = "random" in program.code
+    plans = [plan_test(test, setup, program.entry_point, names.standard, draws) for test in tests]
     used = names.used - given_names(setup, tests)
     state = names.used & classes_with_state(setup, program.code, tests)
     for number, (plan, test) in enumerate(zip(plans, tests, strict=True)):
@@ -245,7 +249,9 @@ def _replaced_by(setup: str) -> frozenset[str]:
         return frozenset()
 
 
-def _plan(test: str, tree: ast.Module, setup: SetupNames, entry_point: str, own: frozenset[str]) -> Plan:
+def _plan(
+    test: str, tree: ast.Module, setup: SetupNames, entry_point: str, own: frozenset[str], draws: bool
+) -> Plan:
     free = free_names(symtable.symtable(test, "<test>", "exec"))
     elsewhere = BUILTINS | setup.imported | setup.bound
     nodes = list(ast.walk(tree))
@@ -264,7 +270,7 @@ def _plan(test: str, tree: ast.Module, setup: SetupNames, entry_point: str, own:
     modules = bound_names(test_imports) | setup.imported | imports.keys()
     binds = frozenset(bound_names(tree.body).union(*map(_assigned, tree.body)))
     candidate_names |= (_read_early(tree.body) & binds) - elsewhere - modules
-    reason = why_in_child(nodes, candidate_names, modules, all(map(_only_defines, tree.body)))
+    reason = why_in_child(nodes, candidate_names, modules, all(map(_only_defines, tree.body)), draws)
     of_helpers = [setup.reasons[name] for name in sorted(private & setup.reasons.keys())]
     if reason := reason or next(iter(of_helpers), None):
         return in_child(Plan(test, binds=binds, changes=binds, reads=frozenset(free)), test, reason)
