@@ -212,6 +212,7 @@ NO_PASS = {
     "an object of the class under test": Case("class Solution:\n    def f(s, x): return Solution()\n    def startswith(s, x): return True", "assert Solution().f('x').startswith('Hello')"),
     "a class as the program says": Case("import sys\nsys.modules['objects'].FUNCTIONS['type'] = lambda v: list\ndef f(n): return map(int, '012')", "r = f(3)\nassert type(r) is list\nassert sorted(r) == [0, 1, 2]"),
     "the id of what is made anew": Case("class Config:\n    def __new__(cls):\n        cls.only = super().__new__(cls)\n        return cls.only", "assert id(Config()) == id(Config())"),
+    "an answer of None": Case("class R:\n    startswith = lambda s, x: None\ndef f(x): return R()", "assert not f(3).startswith('Bad')"),
     "what a test does as a main program": Case("def f(x): return 0", "def test(): assert f(3) == 77123\nif __name__ == '__main__': test()"),
     "each time another object": Case("class R:\n    def __len__(s): return 1\n    def __iter__(s): return iter(())\ndef f(x): return R()", "assert len(f(3)) == 1 and all(a == 77123 for a in f(3))"),
 }  # fmt: skip

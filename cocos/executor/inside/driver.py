@@ -187,7 +187,8 @@ class Driver(Operations):
 
     def outcome(self, source: str, kind: str, number: int) -> list:
         """Run a test, which has a number among those of its job, and return its outcome."""
-        self.reasons, self._false, self.asked = {**self.lasting}, [], frozenset()
+        self.reasons, self._false = {**self.lasting}, []
+        self.asked = frozenset[str]()
         self.final = None
         self.expects_stop_iteration = "StopIteration" in source
         error: BaseException | None = None

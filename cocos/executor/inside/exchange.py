@@ -8,8 +8,8 @@ other process knows its number.
 
 The driver asks and the program answers, as JSON after four bytes with its size: [operation, arguments, names
 of keyword arguments, changes, dropped numbers, new values of what functions of the test read] and [kind,
-value, changes, names of the program that stand for something else now, dropped numbers of the driver]. Kind is "v" for a value and "e" for
-an exception. An encoded value is an atom or a list:
+value, changes, names of the program that stand for something else now, numbers of the driver's that it has
+dropped]. Kind is "v" for a value and "e" for an exception. An encoded value is an atom or a list:
 
     [tag, ...]                         data, see `data_types.py`
     [tag, number, detail, ...]         a container that is new

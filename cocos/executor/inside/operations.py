@@ -137,7 +137,7 @@ class Operations(DriverEnd):
         return any(self._is_of("__subclasscheck__", kind, cls) for kind in _classes_in(classes))
 
     def _is_of(self, operation: str, kind: Any, value: Any) -> bool:
-        """Return what the program says of an object and a class, if the class is none of data or of the test."""
+        """Return what the program says of an object and a class that is neither of data nor of the test."""
         if is_object(kind):
             return bool(self.operate(operation, kind, (value,), {}))
         is_data = kind in data_types.DATA_CLASSES | data_types.ATOMS and operation == "__instancecheck__"
@@ -269,8 +269,9 @@ class Operations(DriverEnd):
             self._tell(*told)
         result = self.request("call", value, *args, **kwargs)
         is_no = type(result) in _EMPTY_ANSWERS and not result
-        says = not (is_object(result) or result is None) and (told or is_no or method[:2] == "is")
-        if is_plain and (says or type(result) is bool):
+        is_predicate = method[:2] == "is" or method in ("startswith", "endswith")
+        says = result is not None and (told or is_no or type(result) is bool)
+        if is_plain and not is_object(result) and (says or is_predicate):
             self.mark(what, not found.is_member, *told)
         elif method and (type(result) is bool or (is_no and told and not found.is_member)):
             self.mark(what, False, *told)

@@ -23,7 +23,8 @@ _TRACES = "__traceback__ format_exc print_exc extract_tb walk_tb"
 _OBJECTS = "dictConfig fileConfig DictConfigurator"
 _PICKLES = "pickle cPickle _pickle shelve marshal dill joblib cloudpickle allow_pickle"
 _PANDAS = "pandas pd"
-_SOURCES = "inspect __annotations__ __base__ __subclasses__ __abstractmethods__ __slots__ getsource signature getfullargspec __code__ __globals__ __closure__"
+_SOURCES = """ inspect getsource signature getfullargspec __annotations__ __code__ __globals__ __closure__
+__base__ __subclasses__ __abstractmethods__ __slots__ """
 _REASONS = {
     "reads or replaces the standard streams": _STREAMS,
     "patches what the candidate uses": "mock patch monkeypatch MagicMock",
