@@ -292,7 +292,7 @@ class Operations(DriverEnd):
         is_named = any(side.origin in NAMED or (side.is_member and len(sides) > 1) for side in sides)
         if len(sides) == 1 and (found.origin == "relative" or (args and found.origin == "class")):
             is_named = False  # what should return data may have returned its object or class
-        elif len(sides) == 1 and not is_named and what[:6] in ("__eq__", "__ne__"):
+        elif len(sides) == 1 and not is_named:
             text = f"returned {found.name}, which is not a plain value"
             self.decide(["e", "NotPlainValue", text])
             raise NotPlainValue(text)
