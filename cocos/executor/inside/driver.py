@@ -12,7 +12,6 @@ The process serves many jobs, until a test could leave something behind in it.
 import _signal
 import _socket
 import dataclasses
-import functools
 import gc
 import json
 import marshal
@@ -69,7 +68,8 @@ def run_driver(max_bytes: int) -> None:
             del sys.modules[name]
     trusted_code.restrict(lambda reason: objects.driver.leave_undecided(reason))
     for name in ("asdict", "astuple", "fields", "is_dataclass", "replace"):
-        setattr(dataclasses, name, _of_own_objects(vars(dataclasses)[name]))
+        setattr(dataclasses, name, objects.local(vars(dataclasses)[name]))
+    sys.getsizeof = objects.local(sys.getsizeof, of_data=True)
     gc.enable()
     control = _socket.socket(fileno=CONTROL_FD)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
@@ -240,18 +240,6 @@ class Driver(Operations):
         """Return the truth of a condition; note its text if it is false."""
         self._false = [] if value else [text]
         return not self._false
-
-
-def _of_own_objects(function: Any) -> Any:
-    """Return a function of `dataclasses` that asks nothing of what stands for an object of the program."""
-
-    @functools.wraps(function)
-    def checked(value: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if is_object(value):
-            objects.driver.leave_undecided(f"the program's process has what {function.__name__} asks for")
-        return function(value, *args, **kwargs)
-
-    return checked
 
 
 def _size() -> int:

@@ -6,6 +6,7 @@ exceptions have a stand-in with the same bases, because `except` needs a class.
 
 import builtins
 import copy
+import functools
 import math
 import operator
 import types
@@ -166,6 +167,24 @@ def new(found: Facts) -> Object:
     value = object.__new__(Object)
     _FACTS.__set__(value, found)
     return value
+
+
+def local(function: Any, of_data: bool = False) -> Any:
+    """Return a function that leaves a test to the program's process where it is asked of what is there.
+
+    Args:
+        function: A function that would be asked of what stands for an object.
+        of_data: It tells how a process keeps data, too.
+
+    """
+
+    @functools.wraps(function)
+    def checked(value: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if is_object(value) or (of_data and driver.is_foreign(value)):
+            driver.leave_undecided(f"the program's process has what {function.__name__} asks for")
+        return function(value, *args, **kwargs)
+
+    return checked
 
 
 class ErrorClass(type):

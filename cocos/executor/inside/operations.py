@@ -69,7 +69,7 @@ class Names(dict):
         driver.remote |= self.own
         self["callable"], self["hasattr"] = driver.is_callable, driver.has_attribute
         self["isinstance"], self["issubclass"] = driver.is_instance, driver.is_subclass
-        self["id"] = driver.id_of
+        self["id"] = objects.local(id, of_data=True)
         for name in driver.remote & self.keys():
             del self[name]
 
@@ -146,12 +146,6 @@ class Operations(DriverEnd):
         is_named = facts(value).origin in NAMED
         self.mark(f"decided by the class of {facts(value).name} of the program", not is_named)
         return bool(self.request(operation, kind, value))
-
-    def id_of(self, value: Any, /) -> int:
-        """Return `id(value)`, unless the program's process has the object."""
-        if is_object(value) or self.is_foreign(value):
-            self.leave_undecided("asks how the process keeps objects")
-        return id(value)
 
     def note_name(self, value: Any, name: str) -> None:
         """Note that the test names a class of the program. A function has another name of its class."""
