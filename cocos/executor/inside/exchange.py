@@ -34,7 +34,7 @@ from data_types import ATOMS, CodecError
 from wire_format import MESSAGE_CHARS, PEER_FD, read_exactly, write_all
 
 MAX_BYTES = 16 << 20  # of one message
-SMALL_TABLE = 64  # objects that are always swept
+SMALL_TABLE = 64  # objects that the driver always sweeps, and the program never
 MAX_CAUSES = 9  # of an exception's causes, and of groups in groups
 MEMBERS = (MemberDescriptorType, GetSetDescriptorType)
 SHARED_MODULES = set(sys.stdlib_module_names)  # and packages

@@ -148,7 +148,9 @@ class ProgramEnd(exchange.End):
             with self._more_frames:
                 node = self.encode(value) if kind == "v" else self.encode_error(value)
                 rebound = [name for name, told in self._told.items() if _NAMESPACE.get(name) is not told]
-                self.send([kind, node, self.changes(), rebound, self.sweep(1)], self._max_bytes)
+                changes = self.changes()
+                dropped = self.sweep(1) if len(self.objects) > exchange.SMALL_TABLE else []
+                self.send([kind, node, changes, rebound, dropped], self._max_bytes)
         except (MemoryError, RecursionError, OverflowError) as error:
             _use_spare_memory()
             self.forget_from(first)
