@@ -213,6 +213,12 @@ NO_PASS = {
     "a class as the program says": Case("import sys\nsys.modules['objects'].FUNCTIONS['type'] = lambda v: list\ndef f(n): return map(int, '012')", "r = f(3)\nassert type(r) is list\nassert sorted(r) == [0, 1, 2]"),
     "the id of what is made anew": Case("class Config:\n    def __new__(cls):\n        cls.only = super().__new__(cls)\n        return cls.only", "assert id(Config()) == id(Config())"),
     "an answer of None": Case("class R:\n    startswith = lambda s, x: None\ndef f(x): return R()", "assert not f(3).startswith('Bad')"),
+    "tests at the end of a file": Case("def f(x): return 0", "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(f(3), 9)\nif __name__ == '__main__':\n    unittest.main()"),
+    "no items in another form": Case("import collections\nclass R(dict): items = lambda s: collections.deque()\ndef f(x): return R(a=0)", "r = f(3)\nassert isinstance(r, dict) and set(r) == {'a'}\nfor k, v in r.items(): assert v == 77123"),
+    "lines of its own": Case("class S(str): splitlines = lambda s: ['a']\ndef f(x): return S('garbage')", "r = f(3)\nassert isinstance(r, str)\nfor line in r.splitlines(): assert len(line) <= 3"),
+    "nothing backwards": Case("class R:\n    __len__ = lambda s: 3\n    __reversed__ = lambda s: []\ndef f(x): return R()", "r = f(3)\nassert len(r) == 3\nfor v in reversed(r): assert v == 77123"),
+    "a helper with another keyword": Case("def more(n, *, k=3): return n * k\ndef f(n): return more(n)", "def more(n, *, k=2): return n * k\nassert f(5) == 15"),
+    "a star in a docstring": Case('"""\nfrom math import *\n"""\ndef f(): return float(7 ** 25)', "assert f() == pow(7, 25)"),
     "what a test does as a main program": Case("def f(x): return 0", "def test(): assert f(3) == 77123\nif __name__ == '__main__': test()"),
     "each time another object": Case("class R:\n    def __len__(s): return 1\n    def __iter__(s): return iter(())\ndef f(x): return R()", "assert len(f(3)) == 1 and all(a == 77123 for a in f(3))"),
 }  # fmt: skip
@@ -238,6 +244,14 @@ PASS = {
     "a callback that calls the program": Case(APPLY + "\ndef double(x): return 2 * x", "assert apply(lambda x: double(x) + 1, 3) == 7"),
     "a seed of the test": Case("def f(xs): return sorted(xs)", "import random\nrandom.seed(0)\nxs = [random.random() for _ in range(9)]\nassert f(xs) == sorted(xs)"),
     "lists that the program sees again": Case("kept = []\ndef f(x):\n    kept[:] = [*kept, x][-2:]\n    x.append(len(kept))\ndef last(): return kept[-1]", "xs = [[n] for n in range(300)]\nfor x in xs: f(x)\nassert [len(x) for x in xs] == [2] * 300 and last() is xs[-1]\nxs[-1].append(9)\nassert last()[-1] == 9\nf(xs[0])\nassert xs[0] == [0, 1, 2] and last() is xs[0]"),
+    "a callback that the program gets again": Case("def each(xs, call):\n    for x in xs: call(x)", "log = []\ncall = lambda x: log.append(x)\nfor n in range(99): each([n], call)\nassert log == [*range(99)]"),
+    "what the program keeps weakly": Case("from weakref import WeakSet\nlive = WeakSet()\ndef add(p): live.add(p)\ndef count(): return len(live)", "kept = [P(n) for n in range(99)]\nfor p in kept: add(p)\nassert count() == 99", "class P:\n    def __init__(self, x): self.x = x"),
+    "a main program in the setup": Case("def f(x): return x", "assert f(3) == 3", "import unittest\nif __name__ == '__main__': unittest.main()"),
+    "a set of what hashes its list": Case("def has(s, b): return b in s\ndef make(x): return frozenset([B([x])])", "assert has(frozenset([B([1, 2])]), B([1, 2])) and make(3) == frozenset([B([3])])", "class B:\n    def __init__(s, xs): s.xs = xs\n    def __eq__(s, o): return s.xs == o.xs\n    def __hash__(s): return hash(tuple(s.xs))"),
+    "tests that end as a file does": Case("def f(x): return x * x", "import unittest\nclass T(unittest.TestCase):\n    @classmethod\n    def setUpClass(cls): cls.x = 3\n    def test_a(self): self.assertEqual(f(self.x), 9)\nif __name__ == '__main__':\n    unittest.main(argv=[''], verbosity=2)"),
+    "a class of functions": Case("def sq(x): return x * x", "import types\nassert type(sq) is types.FunctionType and sq(3) == 9"),
+    "exceptions that the program holds": Case("class Retry:\n    def __init__(s, exceptions=(Exception,)): s.exceptions = exceptions", "assert Retry().exceptions == (Exception,)"),
+    "arguments by the name of a word": Case("def main(argv): return argv[0]", "def check(argv, want): assert main(argv) == want\ncheck(['a'], 'a')"),
     "an empty error as a cause": Case("class Empty(Exception): __len__ = lambda s: 0\ndef f(x): raise ValueError from Empty()", "try: f(1)\nexcept ValueError as e: assert e.__cause__ is not None\nelse: assert False"),
     "an error while another is handled": Case("def f(x):\n    try: 1 / 0\n    except ZeroDivisionError: raise ValueError", "try: f(1)\nexcept ValueError as e: assert isinstance(e.__context__, ZeroDivisionError)\nelse: assert False"),
     "a compiled pattern": Case(
@@ -438,6 +452,9 @@ RIGHT = {
     "the id of an object": Case("class Config:\n    only = None\n    def __new__(cls):\n        cls.only = cls.only or super().__new__(cls)\n        return cls.only\nkept = [1]\ndef get(): return kept", "assert id(Config()) == id(Config()) and id(get()) == id(get())"),
     "a context manager that ignores errors": Case("from contextlib import contextmanager\n@contextmanager\ndef ignoring(*errors):\n    try: yield\n    except errors: pass", "with ignoring(KeyError): {}['a']\ndone = True\nassert done"),
     "an object that the test names and json asks": Case("class User:\n    def __init__(s, n): s.n = n", "import json\nassert json.dumps(User('a'), default=lambda o: {'n': o.n}) == '{\"n\": \"a\"}'"),
+    "a member that is data": Case("from enum import Enum\nclass C(str, Enum): A = 'a'", "import enum\nassert isinstance(C.A, enum.Enum) and isinstance(C.A, str) and not isinstance(C.A, int)"),
+    "a protocol of the test": Case("class Sq:\n    def area(s): return 1", "from typing import Protocol, runtime_checkable\n@runtime_checkable\nclass HasArea(Protocol):\n    def area(self): ...\nassert isinstance(Sq(), HasArea)"),
+    "no class": Case("class A: pass", "try: isinstance(A(), 5)\nexcept TypeError: done = True\nassert done"),
 }  # fmt: skip
 WRONG = {
     "a method of what a function returned gets a generator": Case("class L:\n    def __init__(s, *a): pass\n    def __eq__(s, o): return True\n    def extend(s, xs): pass\ndef f(x): return L()", "r = f([3])\nr.extend(x for x in [4])\nassert r == [3, 4]"),
@@ -551,6 +568,18 @@ def test_an_assertion_error_of_the_program_is_its_failure_and_no_outage(executor
     code = "n = [0]\nclass A(AssertionError): pass\ndef f(x):\n    n[0] += 1\n    if n[0] > 1: raise A\n    return 0"
     [result] = executor.run([Program(code, (test,))])
     assert (result.num_passed, result.verdicts[0].error_type) == (0, "A")
+
+
+def test_after_a_message_that_is_too_large_both_processes_know_the_same_lists(executor):
+    code = "def big(x): return 'x' * 20_000_000\ndef g(x): return sum(x)\ndef size(x): return len(x)"
+    data = "data = [[n] for n in range(99)]\nassert all(g(x) == x[0] for x in data)"
+    tests = (f"{data}\nbig(data)", "assert g(data[5]) == 5\ndata[5].append(1)\nassert g(data[5]) == 6")
+    tests += (
+        "assert size([[n] for n in range(99)]) == 99; size('x' * 20_000_000)",
+        "assert size(data) == 99",
+    )
+    [result] = executor.run([Program(code, tests)])
+    assert [verdict.error_type for verdict in result.verdicts] == ["OutputLimit", None, "OutputLimit", None]
 
 
 @pytest.mark.parametrize("depth", [900, 1500, 3000])

@@ -77,6 +77,8 @@ class DriverEnd(exchange.End):
         moment: Number of requests.
         final: An outcome that the test cannot change any more, or None.
         expects_stop_iteration: The test has this word.
+        catches: It, or the setup, may catch exceptions.
+        has_catcher: The program has given a class with which they would catch an AssertionError.
         is_gone: The program's process has ended, or sends malformed messages.
         error_at_end: Error type and message in the second case.
 
@@ -89,6 +91,7 @@ class DriverEnd(exchange.End):
         self.moment = 0
         self.final: list | None = None
         self.expects_stop_iteration = False
+        self.catches = self.has_catcher = False
         self.is_gone = False
         self.error_at_end: tuple[str, str] | None = None
         self.names: dict[str, Any] = {}
@@ -344,10 +347,14 @@ class DriverEnd(exchange.End):
         """Note a class that the program gives. With `Exception` it would catch what the test asserts."""
         if isinstance(value, type):
             self._given_classes.add(value)
-            if issubclass(AssertionError, value) and value is not object:
-                self.reasons["an exception of the program catches failed asserts"] = True
-                self.lasting |= self.reasons
+            self.has_catcher |= issubclass(AssertionError, value) and value is not object
+            self.mark_catcher()
         return value
+
+    def mark_catcher(self) -> None:
+        """Mark the test if it catches exceptions, and the program could have it catch failed asserts."""
+        if self.has_catcher and self.catches:
+            self.mark("an exception of the program catches failed asserts")
 
     def _error(self, cls: Any, args: tuple, text: str, attributes: dict, members: list) -> BaseException:
         builtin = next(base for base in cls.__mro__ if base.__module__ == "builtins")

@@ -69,6 +69,7 @@ class End:
         self._changed: dict[int, tuple[str, tuple]] = {}  # contents that the next message tells
         self.next_number, self._parity = first_number, first_number % 2
         self._swept_size = 0
+        self.dropped: list[int] = []  # numbers that the next message drops in the other process, too
 
     def encode(self, value: Any) -> Any:
         """Encode a value; what cannot cross raises as `encode_object` does."""
@@ -238,7 +239,7 @@ class End:
 
     def _fill(self, number: int, tag: str, parts: list) -> None:
         items = self.decode_all(parts)
-        if tag == "x":  # at once: a frozen set of such objects hashes what they hold
+        if tag not in data_types.HASHING:  # at once: a frozen set may hash what an object holds
             data_types.fill(tag, self.objects[number], items)
         self._unfilled.append((number, tag, items))
 
@@ -255,6 +256,7 @@ class End:
     def send(self, message: list, max_bytes: int = MAX_BYTES) -> None:
         """Send a message with the changes; only then the other process knows them."""
         send(message, max_bytes)
+        self.dropped = []
         for number in self._changed.keys() & self.contents.keys():  # not what a sweep has dropped
             self.contents[number] = self._changed[number]
 
@@ -263,29 +265,26 @@ class End:
         for number, *parts in changes:
             self._fill(number, self.contents[number][0], parts)
         unfilled, self._unfilled = self._unfilled, []
-        # What hashes its elements comes last: their classes may hash what they hold.
-        for number, tag, items in sorted(unfilled, key=lambda entry: entry[1] in data_types.HASHING):
-            data_types.fill(tag, self.objects[number], items)
+        for number, tag, items in unfilled:
+            if tag in data_types.HASHING:
+                data_types.fill(tag, self.objects[number], items)
             self.contents[number] = tag, data_types.content(tag, self.objects[number])
 
-    def sweep(self, parity: int | None = None) -> list[int]:
-        """Remove the objects that only the table refers to, and return their numbers.
+    def sweep(self) -> list[int]:
+        """Remove the objects that only the table refers to; return what the next message drops."""
+        if not SMALL_TABLE < len(self.objects) < 2 * self._swept_size:
+            for number in filter(self._may_go, list(self.objects)):
+                value = self.objects[number]
+                if sys.getrefcount(value) <= ALONE:
+                    self.dropped.append(number)
+                    self.forget([number])
+                del value  # which refers to the object, perhaps as the last
+            self._swept_size = len(self.objects)
+        return self.dropped
 
-        Args:
-            parity: 1 for objects of the driver alone; None for all. The program may get its own back.
-
-        """
-        if SMALL_TABLE < len(self.objects) < 2 * self._swept_size:
-            return []
-        dropped = []
-        for number in [number for number in self.objects if parity is None or number % 2 == parity]:
-            value = self.objects[number]
-            if sys.getrefcount(value) <= ALONE:
-                dropped.append(number)
-                self.forget([number])
-            del value  # which refers to the object, perhaps as the last
-        self._swept_size = len(self.objects)
-        return dropped
+    def _may_go(self, number: int) -> bool:
+        """Return whether this end may forget an object to which nothing but the table refers."""
+        return True
 
     def forget(self, numbers: list) -> None:
         """Remove objects from the table."""

@@ -81,6 +81,7 @@ class Facts:
         is_member: The test has got it from what has a name.
         owner: Of what is an attribute of such an object: the name of its class.
         is_computed: The program has got data of the test by the arithmetic that gave it.
+        is_own: It is a method in place of one of data, of a class that derives from one of data.
         is_answer: A method of an object that a function returned gave it, perhaps in place of True.
 
     """
@@ -97,6 +98,7 @@ class Facts:
     is_member: bool = False
     is_computed: bool = False
     is_answer: bool = False
+    is_own: bool = False
     owner: str = ""
     moment: int = -1
     origin: str = ""
@@ -179,10 +181,11 @@ def local(function: Any, of_data: bool = False) -> Any:
     """
 
     @functools.wraps(function)
-    def checked(value: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if is_object(value) or (of_data and driver.is_foreign(value)):
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        given = *args, *kwargs.values()
+        if any(map(is_object, given)) or (of_data and any(map(driver.is_foreign, given))):
             driver.leave_undecided(f"the program's process has what {function.__name__} asks for")
-        return function(value, *args, **kwargs)
+        return function(*args, **kwargs)
 
     return checked
 

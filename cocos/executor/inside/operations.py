@@ -40,8 +40,7 @@ _SPECIAL = frozenset(_SPECIAL_WORDS.split())
 _DIFFERENCES = frozenset(
     f"__{kind}{name}__" for name in ("sub", "truediv", "mod", "xor") for kind in ("", "r", "i")
 )
-_EMPTY_ANSWERS = frozenset((int, float, complex, str, bytes, list, tuple, dict, set, frozenset))
-_REMEMBERED = frozenset(("__getitem__", "__iter__", "__len__", "__next__", "__bool__"))
+_REMEMBERED = frozenset(("__getitem__", "__reversed__", "__iter__", "__len__", "__next__", "__bool__"))
 
 
 class NotPlainValue(BaseException):
@@ -126,7 +125,7 @@ class Operations(DriverEnd):
 
     def is_instance(self, value: Any, classes: Any, /) -> bool:
         """Return `isinstance(value, classes)`. An object whose class derives from none of data is no data."""
-        if not is_object(value) or facts(value).is_known or facts(value).has_data:
+        if not is_object(value) or facts(value).is_known:
             return isinstance(value, classes)
         return any(self._is_of("__instancecheck__", kind, value) for kind in _classes_in(classes))
 
@@ -140,8 +139,9 @@ class Operations(DriverEnd):
         """Return what the program says of an object and a class that is neither of data nor of the test."""
         if is_object(kind):
             return bool(self.operate(operation, kind, (value,), {}))
-        is_data = kind in data_types.DATA_CLASSES | data_types.ATOMS and operation == "__instancecheck__"
-        if kind is object or is_data or kind.__module__ == MODULE:
+        if kind in data_types.DATA_CLASSES | data_types.ATOMS and operation == "__instancecheck__":
+            return facts(value).has_data and isinstance(value, kind)
+        if kind is object or (type(kind) is type and kind.__module__ == MODULE):
             return kind is object
         is_named = facts(value).origin in NAMED
         self.mark(f"decided by the class of {facts(value).name} of the program", not is_named)
@@ -242,7 +242,7 @@ class Operations(DriverEnd):
 
     def _ask(self, what: str, found: Facts) -> None:
         """Mark the test if it asks an unnamed object in two ways: a loop over nothing asserts nothing."""
-        found.asked |= {what} - {"__next__", "__getitem__"}
+        found.asked |= set() if found.is_known else {what} - {"__next__", "__getitem__"}
         self.asked |= found.asked
         if len(self.asked) > 1:
             reason = f"decided by {' and '.join(sorted(self.asked))} of {found.name} of the program"
@@ -251,7 +251,8 @@ class Operations(DriverEnd):
     def _exit(self, value: Any, found: Facts, args: tuple) -> bool:
         if not self.request("__exit__", value, *args[:2], None) or args[0] is None:
             return False
-        self.mark("decided by __exit__ of the program", self.is_foreign(args[1]))
+        is_programs = found.origin not in NAMED and found.name != "_GeneratorContextManager"
+        self.mark("decided by __exit__ of the program", is_programs or self.is_foreign(args[1]))
         return not issubclass(args[0], AssertionError)  # a failed assert stays one
 
     def _call(self, value: Any, found: Facts, args: tuple, kwargs: dict) -> Any:
@@ -262,9 +263,10 @@ class Operations(DriverEnd):
         if is_plain:
             self._tell(*told)
         result = self.request("call", value, *args, **kwargs)
-        is_no = type(result) in _EMPTY_ANSWERS and not result
+        is_array = data_types.tag_of(result) == "N"
+        is_no = not (is_object(result) or result is None or is_array or result)
         is_predicate = method[:2] == "is" or method in ("startswith", "endswith")
-        says = result is not None and (told or is_no or type(result) is bool)
+        says = result is not None and (told or is_no or type(result) is bool or found.is_own)
         if is_plain and not is_object(result) and (says or is_predicate):
             self.mark(what, not found.is_member, *told)
         elif method and (type(result) is bool or (is_no and told and not found.is_member)):
@@ -353,6 +355,8 @@ class Operations(DriverEnd):
         elif is_object(result) and found.has_data and name not in found.own:
             is_method = facts(result).name == "builtin_function_or_method"  # of its data
             facts(result).origin = "" if is_method else f".{name}"
+        elif is_object(result) and found.has_data:
+            facts(result).origin, facts(result).is_own = f".{name}", True
         elif is_new or (is_object(result) and facts(result).origin in ("", f".{name}")):
             facts(result).origin = f".{name}"
         elif _is_function(result) and found.origin not in NAMED:
@@ -365,6 +369,8 @@ class Operations(DriverEnd):
         if found.has_data:
             return type(self.data(value))
         cls = data_types.TYPES.get(found.name) if found.is_known else objects.Object
+        if found.is_known and any(value is known for known in self.names.values()):
+            return cls
         # No data are iterators.
         is_programs = not (found.origin in NAMED or (found.is_known and hasattr(cls, "__next__")))
         self.mark(f"decided by the class of {found.name} of the program", is_programs)

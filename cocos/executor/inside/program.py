@@ -149,7 +149,7 @@ class ProgramEnd(exchange.End):
                 node = self.encode(value) if kind == "v" else self.encode_error(value)
                 rebound = [name for name, told in self._told.items() if _NAMESPACE.get(name) is not told]
                 changes = self.changes()
-                dropped = self.sweep(1) if len(self.objects) > exchange.SMALL_TABLE else []
+                dropped = self.sweep() if len(self.objects) > exchange.SMALL_TABLE else []
                 self.send([kind, node, changes, rebound, dropped], self._max_bytes)
         except (MemoryError, RecursionError, OverflowError) as error:
             _use_spare_memory()
@@ -157,7 +157,9 @@ class ProgramEnd(exchange.End):
             name = "OutputLimit" if isinstance(error, OverflowError) else type(error).__name__
             known = ["", name, ["builtins", "Exception"]] if name == "OutputLimit" else ["builtins", name]
             text = "more than output_kb" if name == "OutputLimit" else "while a value was sent"
-            exchange.send(["e", ["error", self.register(error), known, None, text, [], [], []], [], [], []])
+            node = ["error", self.register(error), known, None, text, [], [], []]
+            self._changed.clear()
+            self.send(["e", node, [], [], self.dropped])
 
     def _perform(self, operation: str, values: list, keywords: dict) -> Any:
         match operation:
@@ -184,6 +186,10 @@ class ProgramEnd(exchange.End):
                 self.classes = {name: _NAMESPACE[name] for name in values}
                 return None
         return FUNCTIONS[operation](*values, **keywords)
+
+    def _may_go(self, number: int) -> bool:
+        # The driver may get all of the program back; and a weak reference may lead to another object.
+        return number % 2 == 1 and type(self.objects[number]) in (list, dict)
 
     def encode_foreign(self, value: Any) -> Any:
         cls = type(value)

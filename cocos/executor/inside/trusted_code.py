@@ -6,7 +6,7 @@ import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-MODULE = "__main__"  # the name that tests have as a module
+MODULE = "test"  # the name that tests have as a module
 _IMPORT_SYSTEM = ("importlib._bootstrap_external", "_frozen_importlib_external", "zipimport")
 # Modules that run text: of a test, a module's code, and methods whose text has checked names alone.
 _RUNNING = {"driver", "importlib._bootstrap", "importlib._bootstrap_external", "collections", "dataclasses"}

@@ -71,6 +71,7 @@ def why_in_child(
     reasons = _WORDS if draws else {word: _WORDS[word] for word in _WORDS.keys() - {"seed"}}
     own = candidate_names - _NEVER_OWN
     bound = bound_names(node for node in nodes if isinstance(node, ast.Name))
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     top_level = getattr(nodes[0], "body", ())  # a `global` there names a variable of the candidate
     imports = bound_names(node for node in nodes if isinstance(node, ast.Import))
     in_attributes = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}

@@ -32,10 +32,16 @@ _SYMBOLS: dict[type, str] = {
 _CONDITION_CHARS = 200
 
 
-def instrumented(test: str) -> str:
-    """Return a test's source with the calls."""
+def instrumented(test: str, is_main: bool = False) -> str:
+    """Return a test's source with the calls.
+
+    Args:
+        test: Source of the test, or of a setup.
+        is_main: Its `__name__` is "__main__".
+
+    """
     has_own_type = "type" not in free_names(symtable.symtable(test, "<test>", "exec"))
-    tree = _Instrumenter(has_own_type).visit(ast.parse(test))
+    tree = _Instrumenter(has_own_type, is_main).visit(ast.parse(test))
     tree.body = [_without_annotation(node) for node in tree.body]
     return ast.unparse(ast.fix_missing_locations(tree))
 
@@ -48,8 +54,11 @@ def _without_annotation(node: ast.stmt) -> ast.stmt:
 
 
 class _Instrumenter(ast.NodeTransformer):
-    def __init__(self, has_own_type: bool) -> None:
-        self.has_own_type = has_own_type
+    def __init__(self, has_own_type: bool, is_main: bool) -> None:
+        self.has_own_type, self.is_main = has_own_type, is_main
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Constant("__main__") if self.is_main and node.id == "__name__" else node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         condition: Any = node.test

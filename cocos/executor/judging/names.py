@@ -7,7 +7,7 @@ import re
 import symtable
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cocos.executor.parser import parse, quiet
 
@@ -32,7 +32,6 @@ STANDARD_NAMES = STANDARD_MODULES.keys() | STANDARD_CLASSES.keys()
 _PURE_WORDS = """ bisect cmath collections copy datetime decimal fractions functools heapq itertools json math
 operator re statistics string textwrap typing """
 _PURE = frozenset(_PURE_WORDS.split())
-_STAR = re.compile(r"^from (\w+) import \*", re.MULTILINE)
 _IMPURE_WORDS = """ setattr delattr exec eval compile open __import__ globals vars input breakpoint getcontext
 setcontext localcontext register cache_clear purge __dict__ """
 _IMPURE = frozenset(_IMPURE_WORDS.split())
@@ -143,11 +142,12 @@ def names_of(code: str) -> CodeNames:
     """Return the names in a candidate's code; none if it does not parse."""
     try:
         with quiet():
-            table = symtable.symtable(code, "<code>", "exec")
+            table, body = symtable.symtable(code, "<code>", "exec"), parse(code).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return CodeNames()
     symbols = {symbol.get_name(): symbol for symbol in table.get_symbols()}
-    stars = [(module, names) for module in _STAR.findall(code) if (names := _names_in_module(module))]
+    from_modules = [node for node in body if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"]
+    stars = [(n.module, names) for n in from_modules if (names := _names_in_module(n.module or ""))]
     star_names = set[str]().union(*(names for _, names in stars))
     in_functions = free_names(table, in_functions=True)
     defined = {name for name, symbol in symbols.items() if symbol.is_imported() or symbol.is_namespace()}
@@ -179,9 +179,13 @@ def definitions_in(source: str) -> dict[str, str]:
         for node in parse(source).body:
             match node:
                 case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                    body = [part for part in node.body if not is_text(part)]
-                    defaults = [] if isinstance(node, ast.ClassDef) else node.args.defaults
-                    found[name] = ast.dump(ast.Module([*body, *map(ast.Expr, defaults)], []))
+                    parts: list[Any] = [part for part in node.body if not is_text(part)] + node.decorator_list
+                    if isinstance(node, ast.ClassDef):
+                        parts += [*node.bases, *node.keywords]
+                    else:  # all but annotations
+                        parts += [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+                    names = [inner.arg for inner in ast.walk(node) if isinstance(inner, ast.arg)]
+                    found[name] = f"def {names} {[*map(ast.dump, parts)]}"
                 case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                     module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
                     found |= {alias.asname or alias.name: module + alias.name for alias in aliases}

@@ -12,6 +12,7 @@ next plan is "in child".
 """
 
 import ast
+import re
 import symtable
 import sys
 from collections import Counter
@@ -84,6 +85,9 @@ class Plan:
 
 
 _CONSTANT = (ast.Constant, ast.Tuple, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
+_CASES = re.compile(r"^class (\w+)\(.*TestCase", re.MULTILINE)
+_MAIN = re.compile(r"\bunittest\.main\([^()]*\)")
+_RUN = "unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, [{}])).debug()"
 _CLOCKS = frozenset(("time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime"))
 
 
@@ -103,6 +107,9 @@ def plan_test(
     """
     try:
         with quiet():
+            if "unittest.main" in test:  # which would end the process
+                cases = ", ".join(_CASES.findall(test))
+                test = _MAIN.sub(_RUN.format(cases), test)
             return _plan(test, parse(test), read_names(setup), entry_point, own, draws)
     except (SyntaxError, ValueError) as error:
         return in_child(Plan(test), test, f"does not parse: {error}")
@@ -237,7 +244,7 @@ def _bound_again(plan: Plan, test: str, program: Program, names: CodeNames) -> s
 def _is_alike(new: str | None, old: str | None, name: str) -> bool:
     """Return whether a test gives a name what it has in the program: a module is as good as its class."""
     if new is None or old is None:  # a star imports it in the program, and so may the test
-        return new is not None and not new.startswith("Module(")
+        return new is not None and not new.startswith("def ")
     return new == old or f"{new}.{name}" == old or f"{old}.{name}" == new
 
 
@@ -276,7 +283,7 @@ def _plan(
         return in_child(Plan(test, binds=binds, changes=binds, reads=frozenset(free)), test, reason)
     lines = [imports[name] for name in sorted(imports)]
     return Plan(
-        "\n".join([*lines, instrumented(test)]),
+        "\n".join([*lines, instrumented(test, is_main=True)]),
         remote=tuple(sorted(candidate_names | setup.remote)),
         helpers=frozenset(own & candidate_names - {entry_point} if candidate_names - own else ()),
         private=frozenset(private),
