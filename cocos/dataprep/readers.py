@@ -183,7 +183,10 @@ def _read_csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
             f"{path}:{number + 1}: not valid CSV ({error}); check the quotes from this line on"
         ) from None
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: after line {number}: {encoding_message(error, 'CSV')}") from None
+        with open_bytes(path) as raw:
+            lines = enumerate(raw, 1)
+            line = next(n for n, text in lines if text.decode(errors="ignore").encode() != text)
+        raise DataError(f"{path}:{line}: {encoding_message(error, 'CSV')}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read ({error}); expected UTF-8 CSV, optionally gzipped") from None
 

@@ -254,7 +254,8 @@ def test_a_csv_file_in_another_encoding_is_refused_with_the_command_that_convert
     prepare, tmp_path, capsys
 ):
     for content, expected in (
-        (b"t\xfcxt,test_list\n", ": after line 0: byte 0xfc is not UTF-8; expected UTF-8 CSV"),
+        (b"t\xfcxt,test_list\n", ":1: byte 0xfc is not UTF-8; expected UTF-8 CSV"),
+        (b"text,test_list\na,b\n\xfc,d\n", ":3: byte 0xfc is not UTF-8; expected UTF-8 CSV"),
         ("text,test_list\n".encode("utf-16"), "convert it with iconv -f utf-16 -t utf-8"),
     ):
         (tmp_path / "bad.csv").write_bytes(content)
