@@ -252,6 +252,7 @@ PASS = {
     "a class of functions": Case("def sq(x): return x * x", "import types\nassert type(sq) is types.FunctionType and sq(3) == 9"),
     "exceptions that the program holds": Case("class Retry:\n    def __init__(s, exceptions=(Exception,)): s.exceptions = exceptions", "assert Retry().exceptions == (Exception,)"),
     "arguments by the name of a word": Case("def main(argv): return argv[0]", "def check(argv, want): assert main(argv) == want\ncheck(['a'], 'a')"),
+    "a zone without a name": Case("import io, struct\nfrom datetime import datetime\nfrom zoneinfo import ZoneInfo\nfile = b'TZif' + bytes(16) + struct.pack('>6l', 0, 0, 0, 0, 1, 4) + struct.pack('>lbb', 3600, 0, 0) + b'ABC' + bytes(1)\ndef f(): return datetime(2025, 1, 1, tzinfo=ZoneInfo.from_file(io.BytesIO(file)))", "assert f().utcoffset().total_seconds() == 3600 and f().tzinfo is not None"),
     "an empty error as a cause": Case("class Empty(Exception): __len__ = lambda s: 0\ndef f(x): raise ValueError from Empty()", "try: f(1)\nexcept ValueError as e: assert e.__cause__ is not None\nelse: assert False"),
     "an error while another is handled": Case("def f(x):\n    try: 1 / 0\n    except ZeroDivisionError: raise ValueError", "try: f(1)\nexcept ValueError as e: assert isinstance(e.__context__, ZeroDivisionError)\nelse: assert False"),
     "a compiled pattern": Case(

@@ -86,7 +86,7 @@ _ZONE = "zoneinfo.ZoneInfo"
 # Types and tags of the parts of leaves. A zone of another class would answer questions of the driver.
 _PARTS = ATOMS | {int, bytes, datetime.timedelta, datetime.timezone}
 _PART_TAGS = frozenset(("i", "b", "td", "tz", "tx"))
-# Classes of modules that are rarely used and slow to import, with the attribute that is their text.
+# Classes of modules that are rarely used and slow to import, with what gives a value's text.
 _TEXTS: dict[str, Any] = {
     **{f"ipaddress.IPv{n}{kind}": str for n in (4, 6) for kind in ("Address", "Network", "Interface")},
     **{"uuid.UUID": str, _ZONE: operator.attrgetter("key")},
@@ -186,7 +186,7 @@ def encode_leaf(value: Any) -> list | None:
     if (found := _LEAVES.get(kind)) is not None:
         tag, take_apart, _ = found
         parts = take_apart(value)
-        if any(type(part) not in _PARTS and _name_in_texts(type(part)) != _ZONE for part in parts):
+        if any(type(part) not in _PARTS and not _is_zone(part) for part in parts):
             return None
         return [tag, *[part if is_atom(part) else encode_leaf(part) for part in parts]]
     if issubclass(kind, type):
@@ -208,9 +208,15 @@ def encode_leaf(value: Any) -> list | None:
 
 def _name_in_texts(kind: type) -> str:
     """Return the name of a class that crosses as a text, or "" for any other class."""
-    module, name = str(kind.__module__), str(kind.__name__)
-    is_own = vars(sys.modules.get(module, builtins)).get(name) is kind
-    return f"{module}.{name}" if f"{module}.{name}" in _TEXTS and is_own else ""
+    name = f"{kind.__module__}.{kind.__name__}"
+    module, _, attribute = name.partition(".")
+    is_own = name in _TEXTS and vars(sys.modules.get(module, builtins)).get(attribute) is kind
+    return name if is_own else ""
+
+
+def _is_zone(value: Any) -> bool:
+    """Return whether a value is a time zone with a name."""
+    return (encode_leaf(value) or [])[:2] == ["tx", _ZONE]
 
 
 def decode_leaf(node: list) -> Any:
