@@ -28,13 +28,13 @@ def main() -> None:
     for add_builtins in (site.setquit, site.setcopyright, site.sethelper):  # option -S omits these builtins
         add_builtins()
     os.closerange(3, 1 << 16)
-    confinement = Confinement(**json.loads(sys.argv[1]))
+    _, confinement_json, *packages_json = sys.argv
+    sys.argv[:] = ["program.py"]  # for a program that parses its arguments
+    confinement = Confinement(**json.loads(confinement_json))
     server = zygote.Zygote(confinement)
     packages_folder = ""
-    _, _, *more = sys.argv
-    sys.argv[:] = ["program.py"]  # for a program that parses its arguments
-    for text in more:
-        arguments = json.loads(text)
+    if packages_json:
+        arguments = json.loads(packages_json[0])
         packages_folder = arguments["folder"]
         # After the zygote has moved the pipes: a module that prints must not write to one of them.
         try:

@@ -8,6 +8,7 @@ import collections
 import decimal
 import gc
 import json
+import re
 import sys
 import types
 from contextlib import suppress
@@ -38,6 +39,7 @@ _USUAL = {
     *(list, dict, set, collections.deque, collections.defaultdict),
     *(collections.Counter, collections.OrderedDict),
 }
+_CATCHING = re.compile(r"\bexcept\b|Raises|\braises\b|suppress")
 _HELD_DEPTH = 5  # to which what cannot cross is searched
 
 
@@ -76,9 +78,9 @@ class DriverEnd(exchange.End):
             constant that a test may expect.
         moment: Number of requests.
         final: An outcome that the test cannot change any more, or None.
-        expects_stop_iteration: The test has this word.
-        catches: It, or the setup, may catch exceptions.
-        has_catcher: The program has given a class with which they would catch an AssertionError.
+        setup: Source of the setup.
+        source: Source of the test.
+        has_catcher: The program has given a class with which these would catch an AssertionError.
         is_gone: The program's process has ended, or sends malformed messages.
         error_at_end: Error type and message in the second case.
 
@@ -90,8 +92,8 @@ class DriverEnd(exchange.End):
         self.sources: dict[types.CodeType, tuple[str, str, bool]] = {}
         self.moment = 0
         self.final: list | None = None
-        self.expects_stop_iteration = False
-        self.catches = self.has_catcher = False
+        self.setup = self.source = ""
+        self.has_catcher = False
         self.is_gone = False
         self.error_at_end: tuple[str, str] | None = None
         self.names: dict[str, Any] = {}
@@ -141,7 +143,11 @@ class DriverEnd(exchange.End):
             return value
         if kind != "e" or not isinstance(value, BaseException):
             self.leave(MALFORMED)
-        if isinstance(value, StopIteration) and operation != "__next__" and not self.expects_stop_iteration:
+        if (
+            isinstance(value, StopIteration)
+            and operation != "__next__"
+            and "StopIteration" not in self.source
+        ):
             raise ProgramStopIteration(f"StopIteration: {value}")
         raise value
 
@@ -226,8 +232,12 @@ class DriverEnd(exchange.End):
         if is_object(value):
             found = facts(value)
             is_named = found.is_member or found.origin in objects.NAMED
-            return is_named or any(value is known for known in self.names.values())
+            return is_named or self.has_name(value)
         return not self.is_foreign(value) or type(value) in _USUAL
+
+    def has_name(self, value: Any) -> bool:
+        """Return whether the test knows a value of the program by a name."""
+        return any(value is known for known in self.names.values())
 
     def _encode_function(self, function: types.FunctionType) -> list:
         source, names, has_constant = self.sources.get(function.__code__, ("", "", False))
@@ -353,7 +363,7 @@ class DriverEnd(exchange.End):
 
     def mark_catcher(self) -> None:
         """Mark the test if it catches exceptions, and the program could have it catch failed asserts."""
-        if self.has_catcher and self.catches:
+        if self.has_catcher and (_CATCHING.search(self.setup) or _CATCHING.search(self.source)):
             self.mark("an exception of the program catches failed asserts")
 
     def _error(self, cls: Any, args: tuple, text: str, attributes: dict, members: list) -> BaseException:

@@ -77,7 +77,7 @@ class Facts:
         moment: Number of requests when `data` was asked for.
         origin: "class" for a name with a capital that the test reads, "named" for what such a call gives,
             "relative" for an object of its class that an attribute or method of it gives, ".x" for an
-            attribute x of an object that a function returned, ".an exception" for one of that, or "".
+            attribute x of an object that a function returned, ".exception" for one of an exception, or "".
         is_member: The test has got it from what has a name.
         owner: Of what is an attribute of such an object: the name of its class.
         is_computed: The program has got data of the test by the arithmetic that gave it.

@@ -256,23 +256,8 @@ class Operations(DriverEnd):
         return not issubclass(args[0], AssertionError)  # a failed assert stays one
 
     def _call(self, value: Any, found: Facts, args: tuple, kwargs: dict) -> Any:
-        method = found.origin.partition(".")[2]
-        told = (*args, *kwargs.values())
-        what = f"decided by the method {method} of a value of the program"
-        is_plain = method == "an exception" or (method in _PLAIN_METHODS and not found.is_member)
-        if is_plain:
-            self._tell(*told)
-        result = self.request("call", value, *args, **kwargs)
-        is_array = data_types.tag_of(result) == "N"
-        is_no = not (is_object(result) or result is None or is_array or result)
-        is_predicate = method[:2] == "is" or method in ("startswith", "endswith")
-        says = result is not None and (told or is_no or type(result) is bool or found.is_own)
-        if is_plain and not is_object(result) and (says or is_predicate):
-            self.mark(what, not found.is_member, *told)
-        elif method and (type(result) is bool or (is_no and told and not found.is_member)):
-            self.mark(what, False, *told)
-        if method and is_object(result):
-            facts(result).is_answer = True
+        call = self._call_method if found.origin[:1] == "." else self.request
+        result = call("call", value, *args, **kwargs)
         # An instance of a class that the test names; another function with a capital gives any object.
         # If the program has given the class as a value too, the test may have it from there.
         if is_object(result) and found.origin == "class" and facts(result).name == found.name:
@@ -280,6 +265,28 @@ class Operations(DriverEnd):
             facts(result).origin = "relative" if is_repeated else "named"
         elif is_object(result) and facts(result).name == found.owner and facts(result).origin != "class":
             facts(result).origin = "relative"
+        return result
+
+    def _call_method(self, operation: str, value: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of an object that a function returned, or of an exception, which may decide."""
+        found, told = facts(value), (*args, *kwargs.values())
+        method = found.origin[1:]
+        what = f"decided by the method {method} of a value of the program"
+        is_plain = method == "exception" or (method in _PLAIN_METHODS and not found.is_member)
+        if is_plain:
+            self._tell(*told)
+        result = self.request(operation, value, *args, **kwargs)
+        if is_object(result):
+            facts(result).is_answer = True
+            return result
+        is_array = data_types.tag_of(result) == "N"
+        is_no = not (result is None or is_array or result)
+        is_predicate = method[:2] == "is" or method in ("startswith", "endswith")
+        says = result is not None and (told or is_no or type(result) is bool or found.is_own)
+        if is_plain and (says or is_predicate):
+            self.mark(what, not found.is_member, *told)
+        elif type(result) is bool or (is_no and told and not found.is_member):
+            self.mark(what, False, *told)
         return result
 
     def _refuse_or_mark(self, what: str, found: Facts, args: tuple) -> None:
@@ -334,7 +341,7 @@ class Operations(DriverEnd):
             cls = value if isinstance(value, type) else type(value)
             is_named = self.names.get(cls.__name__) is cls
             if is_object(result):
-                facts(result).origin, facts(result).is_member = ".an exception", is_named
+                facts(result).origin, facts(result).is_member = ".exception", is_named
             elif callable(result):
                 self.mark("decided by a method of an exception of the program", not is_named)
             return result
@@ -369,7 +376,7 @@ class Operations(DriverEnd):
         if found.has_data:
             return type(self.data(value))
         cls = data_types.TYPES.get(found.name) if found.is_known else objects.Object
-        if found.is_known and any(value is known for known in self.names.values()):
+        if found.is_known and self.has_name(value):
             return cls
         # No data are iterators.
         is_programs = not (found.origin in NAMED or (found.is_known and hasattr(cls, "__next__")))

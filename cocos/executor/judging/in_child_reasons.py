@@ -68,8 +68,7 @@ def why_in_child(
     if not candidate_names and not only_defines:
         return "no name in it is known to be the candidate's"
     modules = imported | {"builtins"}
-    reasons = _WORDS if draws else {word: _WORDS[word] for word in _WORDS.keys() - {"seed"}}
-    own = candidate_names - _NEVER_OWN
+    own = (candidate_names - _NEVER_OWN) | (set() if draws else {"seed"})
     bound = bound_names(node for node in nodes if isinstance(node, ast.Name))
     bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     top_level = getattr(nodes[0], "body", ())  # a `global` there names a variable of the candidate
@@ -89,7 +88,7 @@ def why_in_child(
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 module = getattr(node, "module", None) or ""
                 words = [*module.split("."), *(word for alias in aliases for word in alias.name.split("."))]
-                reason = next((reasons[word] for word in words if word in reasons), None)
+                reason = next((_WORDS[word] for word in words if word in _WORDS and word not in own), None)
             case (
                 ast.Attribute(ctx=ast.Store() | ast.Del(), value=value)
                 | ast.Subscript(
@@ -98,11 +97,11 @@ def why_in_child(
                 | ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[value, *_])
             ) if _root(value) in modules:
                 reason = f"changes the module {_root(value)}"
-            case ast.Attribute(attr=word, value=value) if word in reasons and word not in own:
+            case ast.Attribute(attr=word, value=value) if word in _WORDS and word not in own:
                 is_method = word in _METHODS and _root(value) not in modules
-                reason = None if is_method else reasons[word]
-            case ast.Name(id=word) if word in reasons and word not in own | bound:
-                reason = reasons[word]
+                reason = None if is_method else _WORDS[word]
+            case ast.Name(id=word) if word in _WORDS and word not in own | bound:
+                reason = _WORDS[word]
             case ast.Attribute(attr=word, value=ast.Name(id=name)) if word in _MAINS and name in modules:
                 reason = "runs a test framework"
             case ast.Name(id=name) if name in imports and id(node) not in in_attributes:
