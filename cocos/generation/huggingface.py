@@ -18,15 +18,23 @@ import torch
 import torch.distributed as dist
 from huggingface_hub.errors import StrictDataclassError
 from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
-from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForCausalLM,
+    Cache,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from cocos.generation.batch import PaddedBatch, Pass, batches
 from cocos.generation.checkpoint_files import check_checkpoint
+from cocos.generation.fixed_steps import FixedSteps
 from cocos.generation.interface import Completion, GenerationStopped
 from cocos.generation.kv_cache import TranscriptCache
 from cocos.generation.sampling import sample_ids, uniform_draws
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids
 
+FIXED_ATTENTIONS = {"sdpa", "prefix_tree"}  # the latter is that of training, and SDPA where nothing is shared
 MIN_SHARED_IDS = 128  # of a beginning that is computed once; for less, a forward pass more does not pay
 
 
@@ -74,6 +82,14 @@ class HuggingFaceGenerator(TokenTranscripts):
         self.max_completion_length = max_completion_length
         self.batch_size = batch_size
         self.cache = TranscriptCache(self.model.config)
+        # One graph for all layers needs the same mask in each, which SDPA takes as it is.
+        self.has_fixed_steps = (
+            model.device.type == "cuda"
+            and self.cache.is_uniform
+            and not self.is_collective
+            and "position_ids" in self.forward_arguments
+            and model.config.get_text_config()._attn_implementation in FIXED_ATTENTIONS
+        )
 
     def generate(
         self, prompts: Sequence[Sequence[int]], temperature: float, seeds: Sequence[int] | None = None
@@ -133,6 +149,7 @@ class HuggingFaceGenerator(TokenTranscripts):
         logps: list[list[float]] = [[] for _ in prompts]  # of the sampled ids; empty with greedy decoding
         rows = list(range(len(prompts)))  # index of the prompt that each row of the batch continues
         has_ended = [False for _ in prompts]
+        fixed = FixedSteps(self._forward, batch) if self.has_fixed_steps else None
         for step in range(max_length):
             step_draws = None if draws is None else draws[rows, step]
             ids, logps_of_ids = sample_ids(logits, temperature, step_draws)  # (B)
@@ -151,13 +168,17 @@ class HuggingFaceGenerator(TokenTranscripts):
             ended = [row for row, prompt in enumerate(rows) if has_ended[prompt]]
             # Without support, ended rows are computed with the others and their ids are ignored. The last
             # sampled id has no keys and values, because it was never an input.
-            if ended and self.cache.is_supported:
+            if ended and self.cache.is_supported and not fixed:
                 transcripts = {row: [*prompts[rows[row]], *sampled[rows[row]][:-1]] for row in ended}
                 self.cache.store(batch, transcripts, is_last_use=False)
                 order = batch.remove(ended)
                 ids, rows = ids[order], [rows[row] for row in order]
             batch.end += 1
-            logits = self._next_logits(batch, ids[:, None])
+            if fixed:
+                self._check_stop()
+                logits = fixed.next_logits(ids)
+            else:
+                logits = self._next_logits(batch, ids[:, None])
         remaining = {row: [*prompts[i], *sampled[i][:-1]] for row, i in enumerate(rows)}
         self.cache.store(batch, remaining, is_last_use=True)
         completions = self.batch_completions(sampled, time.perf_counter() - started)
@@ -226,20 +247,30 @@ class HuggingFaceGenerator(TokenTranscripts):
             ids: Ids of shape (B, columns).
 
         """
-        if self.is_collective:
-            self._any_rank_is_busy(True)
-        elif self.has_to_stop:
-            raise GenerationStopped
-        start = batch.end - ids.shape[1]
-        optional = {"position_ids": batch.positions[:, start : batch.end], "logits_to_keep": 1}
+        self._check_stop()
+        positions = batch.positions[:, batch.end - ids.shape[1] : batch.end]
+        return self._forward(ids, batch.mask[:, : batch.end], positions, batch.cache)
+
+    def _forward(
+        self, ids: torch.Tensor, mask: torch.Tensor, positions: torch.Tensor, cache: Cache
+    ) -> torch.Tensor:
+        """Return the logits (B, V) that follow the last ids."""
+        optional = {"position_ids": positions, "logits_to_keep": 1}
         output = self.model(
             input_ids=ids,
-            attention_mask=batch.mask[:, : batch.end],
-            past_key_values=batch.cache,
+            attention_mask=mask,
+            past_key_values=cache,
             use_cache=True,
             **{name: value for name, value in optional.items() if name in self.forward_arguments},
         )
         return output.logits[:, -1]
+
+    def _check_stop(self) -> None:
+        """Raise GenerationStopped if this process has to stop, or another rank of a sharded model."""
+        if self.is_collective:
+            self._any_rank_is_busy(True)
+        elif self.has_to_stop:
+            raise GenerationStopped
 
     def _any_rank_is_busy(self, is_busy: bool) -> bool:
         """Return whether any rank still generates. Every rank calls this before each forward pass.

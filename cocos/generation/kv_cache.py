@@ -27,6 +27,7 @@ class TranscriptCache:
         is_supported: Every layer of the model caches keys and values per id. If False, a layer has a
             recurrent state, which cannot be truncated to a prefix. Nothing is then stored, and no rows of a
             batch can be selected or removed.
+        is_uniform: Every layer attends to all columns.
         transcripts: Stored transcripts, the oldest first.
 
     """
@@ -36,6 +37,7 @@ class TranscriptCache:
         layer_types = [type(layer) for layer in DynamicCache(config=config).layers]
         self.num_layers = len(layer_types)
         self.is_supported = {*layer_types} <= {DynamicLayer, DynamicSlidingWindowLayer}
+        self.is_uniform = {*layer_types} == {DynamicLayer}
         self.transcripts: list[_Transcript] = []
 
     def start_batch(

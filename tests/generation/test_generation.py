@@ -52,6 +52,20 @@ def prompts(tokenizer):
     return [tokenizer(text)["input_ids"] for text in first]
 
 
+def test_steps_of_fixed_shape_give_the_same_answers(model, tokenizer, prompts):
+    """A GPU replays them as a graph; on a processor they run one by one. The second call reuses the first's cache."""
+    answers = []
+    for is_fixed in (False, True):
+        generator = HuggingFaceGenerator(model, tokenizer, 32)
+        generator.has_fixed_steps = is_fixed
+        first = generator.generate(prompts[:6] + prompts[:2], 0.8, seeds=range(8))
+        later = [[*prompt, *c.token_ids, *prompts[9]] for prompt, c in zip(prompts, first, strict=False)]
+        second = generator.generate(later, 0.0)
+        answers.append([c.token_ids for c in first + second])
+    assert answers[0] == answers[1]
+    assert len({len(ids) for ids in answers[0]}) > 1, "rows that end together would not test ended rows"
+
+
 def test_greedy_answers_do_not_depend_on_the_batch(model, tokenizer, prompts):
     assert len({len(prompt) for prompt in prompts}) > 1, "prompts of equal length would not test padding"
     batched = HuggingFaceGenerator(model, tokenizer, 32).generate(prompts, 0.0)
