@@ -9,7 +9,7 @@ both are written. A new table needs a few lines there, and no code here.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import floor, isnan, nan, sqrt
+from math import isnan, nan, sqrt
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -20,16 +20,15 @@ from result_rows import Evaluation, load_csv, read_evaluation, save_csv
 from cocos.commands.runner import run_command
 from cocos.config.command_line import PlainParser
 from cocos.files.markdown import markdown_table
-from cocos.intervals import Comparison, Estimate, bounded_mean, compare, share
-from cocos.metrics import best_at_k, pass_at_k
+from cocos.intervals import Comparison, Estimate, compare, share
 from cocos.report.tables import format_estimate, format_p_value
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5 % quantiles of Student's t by number of seeds
 
-# A measure, its argument, the row's other evaluation that it is of, and a sign to leave the interval out.
-COLUMN = re.compile(r"(?P<measure>\w+)(?: (?P<argument>\w+))??(?: of (?P<other>\w+))?(?P<bare> %)?")
+# A measure, its argument, and a sign to leave the interval out.
+COLUMN = re.compile(r"(?P<measure>\w+)(?: (?P<argument>\w+))?(?P<bare> %)?")
 
 Evaluations = Mapping[str, Evaluation]  # by folder
 
@@ -72,68 +71,25 @@ def accuracy(evaluation: Evaluation, turn: str) -> Estimate:
     return share(outcomes(evaluation, turn))
 
 
-def outcome_pairs(evaluation: Evaluation, turn: str) -> list[tuple[str, str]]:
-    """Return the outcomes of turn 1 and of a later turn, problem by problem."""
+def lost(evaluation: Evaluation, turn: str) -> Estimate:
+    """Return the share of problems whose program was right in turn 1, and wrong in a later turn."""
     last = evaluation.right_T[turn_of(evaluation, turn, lowest=2)]
-    return list(zip(evaluation.right_T[0], last, strict=True))
+    return share([[pair == ("1", "0")] for pair in zip(evaluation.right_T[0], last, strict=True)])
 
 
-def difference(evaluation: Evaluation, turn: str) -> Estimate:
-    """Return the accuracy of a turn minus that of turn 1."""
-    changes = [[(int(b) - int(a)) / evaluation.samples] for a, b in outcome_pairs(evaluation, turn)]
-    return bounded_mean(changes, -1.0, 1.0)
-
-
-def changed(evaluation: Evaluation, turn: str, kind: tuple[str, str]) -> Estimate:
-    """Return the share of problems whose programs of turn 1 and of a later turn are as `kind` says."""
-    return share([[pair == kind] for pair in outcome_pairs(evaluation, turn)])
-
-
-def repeated_wrong(evaluation: Evaluation, turn: str, kinds: str) -> float:
-    """Return which share of the programs of a later turn after a wrong one has an edit of these kinds."""
+def repeated_wrong(evaluation: Evaluation, turn: str) -> float:
+    """Return which share of the programs of a later turn after a wrong one repeats it."""
     index = turn_of(evaluation, turn, lowest=2) - 1
     pairs = zip(evaluation.right_T[index], evaluation.edits.split()[index], strict=True)
     of_wrong = [edit for right, edit in pairs if right == "0" and edit != "-"]
-    return sum(edit in kinds for edit in of_wrong) / len(of_wrong) if of_wrong else nan
-
-
-def best_of(samples: Evaluation, k: float) -> list[float]:
-    """Return best@k of the first turns of each problem; a broken k is interpolated."""
-    whole = floor(k)
-    if weight := k - whole:
-        pairs = zip(best_of(samples, whole), best_of(samples, whole + 1), strict=True)
-        return [(1 - weight) * fewer + weight * more for fewer, more in pairs]
-    pairs = zip(samples.visible.split()[0], samples.right_T[0], strict=True)
-    return [best_at_k(samples.samples, int(visible), int(right), whole) for visible, right in pairs]
-
-
-def mean_pass(samples: Evaluation, k: str) -> float:
-    """Return pass@k of first turns, averaged over problems; k is a number, or `n` for all samples."""
-    number = samples.samples if k == "n" else int(k)
-    return mean(pass_at_k(samples.samples, int(right), number) for right in samples.right_T[0])
-
-
-def sample_tokens(evaluation: Evaluation) -> float:
-    """Return the mean tokens of a first program."""
-    return evaluation.tokens if len(evaluation.right_T) == 1 else evaluation.first_tokens
+    return of_wrong.count("=") / len(of_wrong) if of_wrong else nan
 
 
 MEASURES: dict[str, Callable[[Evaluation, str], Any]] = {
-    "n": lambda e, _: len(e.right_T[0]),
-    "isolation": lambda e, _: e.isolation,
     "acc": accuracy,
-    "delta": difference,
-    "gained": lambda e, turn: changed(e, turn, ("0", "1")),
-    "lost": lambda e, turn: changed(e, turn, ("1", "0")),
-    "wrong_repeated": lambda e, turn: repeated_wrong(e, turn, "="),
-    "wrong_nearly_repeated": lambda e, turn: repeated_wrong(e, turn, "=~"),
-    "repeated": lambda e, _: e.repeated,
-    "truncated": lambda e, _: e.truncated / (len(e.right_T) * len(e.right_T[0])),
-    "best": lambda e, k: mean(best_of(e, int(k))),
-    "pass": mean_pass,
+    "lost": lost,
+    "wrong_repeated": repeated_wrong,
     "tokens": lambda e, _: f"{e.tokens:.0f}",
-    "sample_tokens": lambda e, _: f"{sample_tokens(e):.0f}",
-    "minutes": lambda e, _: "" if isnan(e.minutes) else f"{e.minutes:.0f}",
 }
 
 
@@ -146,28 +102,9 @@ def paired(evaluation: Evaluation, other: Evaluation) -> Comparison:
     return compare(*both)
 
 
-def equal_tokens(evaluation: Evaluation, samples: Evaluation) -> float:
-    """Return how many first programs of `samples` cost as many tokens as a trajectory."""
-    return min(samples.samples, max(1.0, evaluation.tokens / sample_tokens(samples)))
-
-
-def best_at_equal_tokens(evaluation: Evaluation, samples: Evaluation) -> list[float]:
-    """Return best@k of first programs that cost as many tokens as a trajectory, problem by problem."""
-    return best_of(samples, equal_tokens(evaluation, samples))
-
-
-def ahead(evaluation: Evaluation, samples: Evaluation) -> Estimate:
-    """Return the accuracy of the last turn minus best@k of first programs that cost the same tokens."""
-    pairs = zip(evaluation.right_T[-1], best_at_equal_tokens(evaluation, samples), strict=True)
-    return bounded_mean([[int(right) / evaluation.samples - best] for right, best in pairs], -1.0, 1.0)
-
-
 COMPARISONS: dict[str, Callable[[Evaluation, Evaluation], Any]] = {
     "p": lambda e, other: paired(e, other).p_value,
     "gain": lambda e, other: paired(e, other).difference,
-    "k": lambda e, samples: f"{equal_tokens(e, samples):.2f}",
-    "best_at_k": lambda e, samples: mean(best_at_equal_tokens(e, samples)),
-    "ahead": ahead,
 }
 
 
@@ -195,8 +132,7 @@ def cell(row: Row, column: str) -> str:
             else formatted(value, is_bare)
         )
     try:
-        own = [row.others[found["other"]]] if found["other"] else row.evaluations
-        values = [MEASURES[measure](evaluation, argument) for evaluation in own]
+        values = [MEASURES[measure](evaluation, argument) for evaluation in row.evaluations]
     except IndexError:
         return ""
     if row.has_seeds:

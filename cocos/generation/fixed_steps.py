@@ -1,10 +1,11 @@
 """Decoding steps of fixed shape, which a GPU replays as one CUDA graph.
 
 A step of a small model has a thousand kernels or more, each shorter than its launch, so that a GPU waits for
-Python. A graph launches all of them at once. It reads the same memory at every step: keys and values have all
-columns from the start, and a mask hides those that are not computed yet. Rows that have ended stay.
+Python. A graph launches all of them at once. It reads the same memory at every step: keys and values have a
+block of columns from the start, and a mask hides those that are not computed yet. When the block is full,
+rows that have ended leave, and the steps of the next block are recorded.
 
-Axes: B rows of the batch, W columns of prompts and new ids, V vocabulary, H heads, D head size.
+Axes: B rows of the batch, W columns of the block and all before it, V vocabulary, H heads, D head size.
 """
 
 import logging
@@ -18,27 +19,28 @@ from cocos.generation.batch import PaddedBatch, PreallocatedLayer
 
 logger = logging.getLogger(__name__)
 
+BLOCK = 256  # new columns; recording a step takes as long as two of them without a graph
 ALIGNMENT = 8  # columns of a mask that the kernels of attention accept without a copy
 
 
 class FixedLayer(PreallocatedLayer):
-    """Cache layer with all its columns, whose next one is given by a tensor.
+    """Cache layer with columns to fill, of which a tensor names the next one.
 
     Args:
-        layer: Layer with the keys and values of the prompts.
+        layer: Layer with the keys and values so far.
+        used: Number of their columns.
         width: Number of columns (W).
         column: Column that `update` writes, of shape (1).
 
     """
 
-    def __init__(self, layer: DynamicLayer, width: int, column: torch.Tensor) -> None:
+    def __init__(self, layer: DynamicLayer, used: int, width: int, column: torch.Tensor) -> None:
         super().__init__()
         # Zeros, because attention multiplies masked columns by 0, and 0 * NaN is NaN.
         keys, values = (
             old.new_zeros(*old.shape[:2], width, old.shape[3]) for old in (layer.keys, layer.values)
         )
-        keys[:, :, : layer.get_seq_length()] = layer.keys[:, :, : layer.get_seq_length()]
-        values[:, :, : layer.get_seq_length()] = layer.values[:, :, : layer.get_seq_length()]
+        keys[:, :, :used], values[:, :, :used] = layer.keys[:, :, :used], layer.values[:, :, :used]
         self.lazy_initialization(keys, values)
         self.length, self.column = width, column
 
@@ -51,12 +53,12 @@ class FixedLayer(PreallocatedLayer):
 
 
 class FixedSteps:
-    """Decoding steps of a batch, whose cache it replaces by one with all columns.
+    """Decoding steps of a batch, whose cache it replaces by one with a block of columns to fill.
 
     Args:
         forward: Returns the logits (B, V) of ids (B, 1), an attention mask (B, 1, 1, W), positions (B, 1) and
             a cache.
-        batch: Batch whose prompts are computed.
+        batch: Batch whose columns before `end` are computed.
 
     """
 
@@ -66,7 +68,8 @@ class FixedSteps:
         batch: PaddedBatch,
     ) -> None:
         self.forward, self.batch = forward, batch
-        rows, width = batch.mask.shape
+        rows, most = batch.mask.shape
+        width = min(batch.end + BLOCK, most)
         width += -width % ALIGNMENT
         self.column = batch.mask.new_tensor([batch.end])
         self.ids, self.positions = batch.mask.new_zeros(rows, 1), batch.positions.new_zeros(rows, 1)
@@ -74,12 +77,17 @@ class FixedSteps:
         self.mask[:, 0, 0, : batch.end] = batch.mask[:, : batch.end].bool()
         layers = []
         for layer in batch.cache.layers:
-            layers.append(FixedLayer(layer, width, self.column))
+            layers.append(FixedLayer(layer, batch.end, width, self.column))
             layer.keys = layer.values = None  # freed layer by layer: only one is in memory twice
         batch.cache = Cache(layers=layers)
         self.is_recordable = batch.mask.is_cuda
         self.graph: torch.cuda.CUDAGraph | None = None
         self.logits = torch.empty(0)  # of the graph
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the block has no column left."""
+        return self.batch.end == self.mask.shape[-1]
 
     def next_logits(self, ids: torch.Tensor) -> torch.Tensor:
         """Compute the batch's last column and return the logits of the next id, of shape (B, V).

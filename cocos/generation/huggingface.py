@@ -168,11 +168,13 @@ class HuggingFaceGenerator(TokenTranscripts):
             ended = [row for row, prompt in enumerate(rows) if has_ended[prompt]]
             # Without support, ended rows are computed with the others and their ids are ignored. The last
             # sampled id has no keys and values, because it was never an input.
-            if ended and self.cache.is_supported and not fixed:
+            if ended and self.cache.is_supported and (not fixed or fixed.is_full):
                 transcripts = {row: [*prompts[rows[row]], *sampled[rows[row]][:-1]] for row in ended}
                 self.cache.store(batch, transcripts, is_last_use=False)
                 order = batch.remove(ended)
                 ids, rows = ids[order], [rows[row] for row in order]
+            if fixed and fixed.is_full:
+                fixed = FixedSteps(self._forward, batch)
             batch.end += 1
             if fixed:
                 self._check_stop()

@@ -24,6 +24,7 @@ from transformers import (
 
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_generator
+from cocos.generation import fixed_steps
 from cocos.generation.batch import MAX_PADDING, batches, passes
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model, slowness
 from cocos.generation.sampling import sample_ids, uniform_draws
@@ -52,8 +53,10 @@ def prompts(tokenizer):
     return [tokenizer(text)["input_ids"] for text in first]
 
 
-def test_steps_of_fixed_shape_give_the_same_answers(model, tokenizer, prompts):
-    """A GPU replays them as a graph; on a processor they run one by one. The second call reuses the first's cache."""
+@pytest.mark.parametrize("block", [256, 8])
+def test_steps_of_fixed_shape_give_the_same_answers(model, tokenizer, prompts, block, monkeypatch):
+    """A GPU replays them as a graph, a processor runs them one by one. The second call reuses the first's cache."""
+    monkeypatch.setattr(fixed_steps, "BLOCK", block)
     answers = []
     for is_fixed in (False, True):
         generator = HuggingFaceGenerator(model, tokenizer, 32)

@@ -71,24 +71,19 @@ def test_rows_are_read_back_with_the_types_of_their_fields(tmp_path):
 
 
 def test_accuracies_and_changes_by_hand():
-    # acc@1 2/4, acc@2 4/4, i->c 2/4, c->i 0.
-    own = evaluation("1010 1111", truncated=2, repeated=0.25)
-    assert cells(own, "n", "acc 1", "acc 2", "delta last", "gained 2", "lost last") == [
-        *("4", "50.0", "100.0", "50.0", "50.0", "0.0")
-    ]
-    assert cells(own, "repeated", "truncated", "isolation", "tokens") == ["25.0", "25.0", "docker", "30"]
+    # acc@1 2/4, acc@2 3/4, c->i 1/4.
+    own = evaluation("1010 1101")
+    assert cells(own, "acc 1", "acc 2", "lost last", "tokens") == ["50.0", "75.0", "25.0", "30"]
     assert cell(Row([], [own], {}), "acc 1") == "50.0 [15.0, 85.0]"
     assert cell(Row([], [own], {}), "acc 1 %") == "50.0"
-    # A turn that was not played leaves its cells empty, and so do minutes that were not counted.
-    assert cells(own, "acc 3", "wrong_repeated 3", "minutes") == ["", "", ""]
-    assert cells(evaluation("10"), "acc last", "delta last", "gained last") == ["50.0", "", ""]
+    # A turn that was not played leaves its cells empty.
+    assert cells(own, "acc 3", "wrong_repeated 3") == ["", ""]
+    assert cells(evaluation("10"), "acc last", "lost last") == ["50.0", ""]
 
 
-def test_programs_after_wrong_ones_are_repeated_or_nearly_so():
-    own = evaluation("1000 1000 1000", edits="--=~ --==", minutes=12.4)
-    assert cells(own, "wrong_repeated 2", "wrong_nearly_repeated 2", "wrong_repeated 3", "minutes") == [
-        *("50.0", "100.0", "100.0", "12")
-    ]
+def test_programs_after_wrong_ones_are_repeated():
+    own = evaluation("1000 1000 1000", edits="--=~ --==")
+    assert cells(own, "wrong_repeated 2", "wrong_repeated 3") == ["50.0", "100.0"]
 
 
 def test_last_turns_are_compared_in_pairs_and_p_values_are_corrected():
@@ -100,24 +95,8 @@ def test_last_turns_are_compared_in_pairs_and_p_values_are_corrected():
     assert cells(recipe, "p boost", boost=boost, tests=100) == ["1"]
 
 
-def test_samples_that_cost_the_same_tokens_by_hand():
-    # 4 samples of a problem: right 4, 1, 0, 0; passing the visible test 4, 2, 1, 0
-    samples = evaluation("4100", samples=4, visible="4210", tokens=20.0)
-    turns = evaluation("1000 1010 1011", tokens=40.0)
-    # k = 40 / 20: best@2 = (1 + (1 - 1/6) * 1/2 + 0 + 0) / 4; best@3 (1 + 1/2) / 4; pass@1 (1 + 1/4) / 4, pass@4 2 / 4
-    columns = ("tokens", "sample_tokens of samples", "k samples", "best_at_k samples", "best 3 of samples")
-    assert cells(turns, *columns, samples=samples) == ["40", "20", "2.00", "35.4", "37.5"]
-    assert cells(turns, "pass 1 of samples", "pass n of samples", samples=samples) == ["31.2", "50.0"]
-    # The same samples as first turns of three. acc@3 (1 + 3/4) / 4, and 3/4 - 5/12 ahead at a problem
-    sampled = evaluation(
-        "4100 4200 4300", samples=4, visible="4210 4310 4410", tokens=40.0, first_tokens=20.0
-    )
-    columns = ("sample_tokens", "k samples", "acc 1 %", "acc last %", "best 3", "ahead samples")
-    assert cells(sampled, *columns, samples=sampled) == ["20", "2.00", "31.2", "43.8", "37.5", "8.3"]
-
-
 def test_an_unknown_column_names_the_measures():
-    with pytest.raises(ValueError, match=r"column 'accuracy 1': unknown; the measures are n, isolation, acc"):
+    with pytest.raises(ValueError, match=r"column 'accuracy 1': unknown; the measures are acc, lost"):
         cells(evaluation("1"), "accuracy 1")
 
 
@@ -125,14 +104,12 @@ def test_a_row_over_seeds_has_means_with_the_interval_of_students_t():
     # mean 0.8, standard deviation 0.1, Student's t for 2 degrees of freedom 4.303: 4.303 * 0.1 / sqrt(3)
     middle, half = results.spread([0.9, 0.8, 0.7])
     assert (middle, half) == (pytest.approx(0.8), pytest.approx(0.24843, abs=1e-5))
-    # Turn 1 solves 2 of 4, turn 2 solves 3: two gained, one lost, for both seeds.
+    # Turn 1 solves 2 of 4, turn 2 solves 3 and loses one, for both seeds.
     found = {f"lab/a, b/seed{seed}": evaluation("1100 1011", f"lab/a, b/seed{seed}") for seed in (0, 1)}
-    columns = {"acc@1": "acc 1", "acc@2": "acc 2", "delta": "delta 2", "i→c": "gained 2", "c→i": "lost 2"}
+    columns = {"acc@1": "acc 1", "acc@2": "acc 2", "c→i": "lost 2"}
     table = measure_table({"labels": ["arm"], "columns": columns, "rows": "lab/{}/*"}, found)
-    row = "| a, b | 50.0 ± 0.0 | 75.0 ± 0.0 | 25.0 ± 0.0 | 50.0 ± 0.0 | 25.0 ± 0.0 |"
-    assert table.splitlines() == [
-        "| arm | acc@1 | acc@2 | delta | i→c | c→i |", "| --- | --- | --- | --- | --- | --- |", row
-    ]  # fmt: skip
+    row = "| a, b | 50.0 ± 0.0 | 75.0 ± 0.0 | 25.0 ± 0.0 |"
+    assert table.splitlines() == ["| arm | acc@1 | acc@2 | c→i |", "| --- | --- | --- | --- |", row]
 
 
 def test_a_row_names_its_evaluations():
