@@ -121,7 +121,8 @@ class FixedSteps:
         """Record a step, or warn that the model's steps cannot be recorded."""
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph):
+            # Other threads, such as that of NCCL, may use the GPU meanwhile.
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 self.logits = self._step()
         except RuntimeError as error:  # it reads a value of the GPU during a step
             logger.warning(f"sampling is slower: no CUDA graph can be made of this model's steps ({error})")
