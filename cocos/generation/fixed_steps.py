@@ -86,7 +86,7 @@ class FixedSteps:
 
     @property
     def is_full(self) -> bool:
-        """Whether the block has no column left."""
+        """Return whether the block has no column left."""
         return self.batch.end == self.mask.shape[-1]
 
     def next_logits(self, ids: torch.Tensor) -> torch.Tensor:
