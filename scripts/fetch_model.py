@@ -22,6 +22,7 @@ from import_gguf import import_gguf
 
 from cocos.commands.runner import run_command
 from cocos.config.command_line import PlainParser
+from cocos.files.output_folder import check_output_folder, new_folder
 
 CHUNK_BYTES = 2**20
 
@@ -91,6 +92,7 @@ def fetch(source: ModelSource, folder: Path, parts_folder: Path) -> str:
     """
     if (folder / "config.json").exists():
         return f"{folder} is there already; remove it to fetch it again"
+    check_output_folder(folder, option="")
     folder.parent.mkdir(parents=True, exist_ok=True)
     if summary := _from_hub(source, folder):
         return summary
@@ -124,19 +126,17 @@ def _from_hub(source: ModelSource, folder: Path) -> str:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as unfinished:
-        complete = Path(unfinished) / "model"
-        try:
+    try:
+        with new_folder(folder, option="") as unfinished:
             snapshot_download(
                 source.hub_id,
-                local_dir=complete,
+                local_dir=unfinished,
                 etag_timeout=5,
                 allow_patterns=["*.json", "*.safetensors", "*.jinja", "*.txt"],
             )
-        except LocalEntryNotFoundError:
-            return ""
-        shutil.rmtree(complete / ".cache", ignore_errors=True)
-        complete.rename(folder)
+            shutil.rmtree(unfinished / ".cache", ignore_errors=True)
+    except LocalEntryNotFoundError:
+        return ""
     return f"{folder}: {source.hub_id} from the hub"
 
 

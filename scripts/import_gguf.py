@@ -9,13 +9,13 @@ every architecture that transformers reads; needs the package gguf (pip install 
 """
 
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cocos.commands.runner import run_command
 from cocos.config.command_line import PlainParser
+from cocos.files.output_folder import check_output_folder, new_folder
 
 if TYPE_CHECKING:
     import torch
@@ -36,17 +36,16 @@ def import_gguf(
     The folder appears only when it is complete.
 
     Args:
-        folder: Folder to write; it must not exist.
+        folder: Folder to write; new or empty.
         tie: Use the output layer as the embedding too. A file with one matrix for both has this already.
         eos_token_ids: Ids that end a completion, because a GGUF file names only one. Empty: that one.
 
     Raises:
-        ValueError: The file is no GGUF file or cannot be read by transformers, or the folder exists.
+        ValueError: The file is no GGUF file or cannot be read by transformers, or the folder is not empty.
         ImportError: The package gguf is not installed.
 
     """
-    if folder.exists():
-        raise ValueError(f"{folder} exists; choose another folder, or remove it")
+    check_output_folder(folder, option="")
     with open(file, "rb") as opened:
         if opened.read(len(MAGIC)) != MAGIC:
             raise ValueError(f"{file}: not a GGUF file")
@@ -68,13 +67,10 @@ def import_gguf(
     if eos_token_ids:
         model.generation_config.eos_token_id = list(eos_token_ids)
     tokenizer.model_max_length = model.config.get_text_config().max_position_embeddings
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as unfinished:
-        complete = Path(unfinished) / "model"
-        model.save_pretrained(complete)
-        tokenizer.save_pretrained(complete)
-        follow_umask(complete)
-        complete.rename(folder)
+    with new_folder(folder, option="") as unfinished:
+        model.save_pretrained(unfinished)
+        tokenizer.save_pretrained(unfinished)
+        follow_umask(unfinished)
     template = "a chat template" if tokenizer.chat_template else "no chat template"
     return f"{folder}: {model.num_parameters():,} parameters, {len(tokenizer)} tokens, {template}"
 
@@ -115,7 +111,7 @@ def main() -> None:
     """Run the command."""
     parser = PlainParser(description=__doc__)
     parser.add_argument("file", type=Path, help="GGUF file")
-    parser.add_argument("folder", type=Path, help="checkpoint folder to write; it must not exist")
+    parser.add_argument("folder", type=Path, help="checkpoint folder to write; new or empty")
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     parser.add_argument("--tie", action="store_true", help="use the output layer as the embedding too")
     args = parser.parse_args()

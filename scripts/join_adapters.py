@@ -10,11 +10,13 @@ were trained from the same weights: Model soups (arXiv 2203.05482); sums and dif
 
 import argparse
 import shutil
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 from cocos.commands.runner import run_command
 from cocos.config.command_line import PlainParser
+from cocos.files.output_folder import check_output_folder, new_folder
 
 
 class Part(NamedTuple):
@@ -70,26 +72,24 @@ def join(parts: list[Part], output: Path) -> int:
         model.load_adapter(part.folder, adapter_name=name)
     joined = "joined"
     model.add_weighted_adapter(names, [part.weight for part in parts], joined, combination_type="cat")
-    unfinished = output.with_name(f"{output.name}.part")
-    shutil.rmtree(unfinished, ignore_errors=True)  # of an interrupted call
-    model.save_pretrained(unfinished, selected_adapters=[joined])
-    AutoTokenizer.from_pretrained(parts[0].folder).save_pretrained(unfinished / joined)
-    follow_umask(unfinished / joined)
-    (unfinished / joined).rename(output)  # PEFT saves an adapter with a name in a folder of that name
-    shutil.rmtree(unfinished)
+    with tempfile.TemporaryDirectory() as saved, new_folder(output, option="") as folder:
+        model.save_pretrained(saved, selected_adapters=[joined])
+        # PEFT saves an adapter with a name in a folder of that name.
+        shutil.copytree(Path(saved, joined), folder, dirs_exist_ok=True)
+        AutoTokenizer.from_pretrained(parts[0].folder).save_pretrained(folder)
+        follow_umask(folder)
     return int(model.peft_config[joined].r)
 
 
 def main() -> None:
     """Read the command line and join the adapters."""
     parser = PlainParser(description=__doc__)
-    parser.add_argument("output", type=Path, metavar="OUTPUT", help="new folder for the adapter")
+    parser.add_argument("output", type=Path, metavar="OUTPUT", help="new or empty folder for the adapter")
     parser.add_argument(
         "parts", type=parse_part, nargs="+", metavar="ADAPTER=WEIGHT", help="adapters with their weights"
     )
     options = parser.parse_args()
-    if options.output.exists():
-        raise ValueError(f"{options.output} exists; choose a new folder")
+    check_output_folder(options.output, option="")
     rank = join(options.parts, options.output)
     print(f"{options.output}: an adapter of rank {rank}")
 

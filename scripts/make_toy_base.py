@@ -20,10 +20,14 @@ import re
 from pathlib import Path
 
 import torch
+from make_toy_problems import is_laboratory
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from toy_corpora import Corpus, ReadingsCorpus, VersionsCorpus
 from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from cocos.commands.runner import run_command
+from cocos.files.output_folder import check_output_folder
 
 EOS, PAD = "<eos>", "<pad>"
 CORPORA = {"first": VersionsCorpus, "feedback": ReadingsCorpus}
@@ -120,6 +124,7 @@ def main() -> None:
         help="output folder (default: data/toy/base)",
     )
     args = parser.parse_args()
+    check_output_folder(args.output_dir, is_laboratory)
     torch.manual_seed(args.seed)
     corpus = CORPORA[args.lab](args.seed)
     tokenizer = train_tokenizer(corpus)
@@ -130,4 +135,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -28,6 +28,7 @@ from make_toy_problems import (
     wrong_programs,
 )
 
+from cocos.commands.runner import run_command
 from cocos.problems import Problem, save_problems
 
 NAME = "f"  # the text names the function, because the prompt shows no test
@@ -157,4 +158,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from cocos.commands.runner import run_command
+from cocos.files.output_folder import check_output_folder
 from cocos.problems import Problem, save_problems
 
 
@@ -169,6 +171,11 @@ def make_problems(prefix: str, pool: list[Composition], count: int, rng: random.
     return list(problems.values())
 
 
+def is_laboratory(folder: Path) -> bool:
+    """Return whether a folder is one of the laboratories, whose files are made again."""
+    return folder.resolve().is_relative_to(Path(__file__).resolve().parents[1] / "data/toy")
+
+
 def parse_arguments(description: str | None, output_dir: str) -> argparse.Namespace:
     """Parse the arguments of a script that writes a laboratory's problems, and make the output folder."""
     layout = argparse.RawDescriptionHelpFormatter
@@ -180,6 +187,7 @@ def parse_arguments(description: str | None, output_dir: str) -> argparse.Namesp
         "--output_dir", type=Path, default=Path(output_dir), help=f"output folder (default: {output_dir})"
     )
     args = parser.parse_args()
+    check_output_folder(args.output_dir, is_laboratory)
     args.output_dir.mkdir(parents=True, exist_ok=True)
     return args
 
@@ -202,4 +210,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -137,8 +137,9 @@ def main() -> None:
     low, high = args.solved
     if not 0 <= low <= high <= 1:
         raise ValueError(f"--solved is {low:g} {high:g}; give two numbers with 0 <= LOW <= HIGH <= 1")
-    if args.output.exists():
-        raise ValueError(f"--output {args.output} exists; remove it or choose another one")
+    profile = args.output.with_suffix(".profile.csv")
+    for path in filter(Path.exists, (args.output, profile)):
+        raise ValueError(f"--output {args.output}: {path} exists; remove it or choose another one")
     if len(args.inputs) % 2:
         raise ValueError("give a problem file and an output folder of test.py, or several such pairs")
     # Imported here, so that errors in options do not wait.
@@ -157,7 +158,6 @@ def main() -> None:
     selected = select(problems, shares, low, high)
     if not selected:
         raise ValueError(f"no problem is solved with a share in [{low:g}, {high:g}]; widen --solved")
-    profile = args.output.with_suffix(".profile.csv")
     save_profile(rates, profile)  # makes the folder, if necessary
     save_problems(selected, args.output)
     print(f"{len(selected)} problems written to {args.output}; {profile} has the profile")

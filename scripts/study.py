@@ -27,6 +27,7 @@ from results import DOCS, accuracy, write_pages
 
 from cocos.commands.runner import run_command
 from cocos.config.command_line import PlainParser
+from cocos.files.output_folder import check_output_folder
 
 ROOT = Path(__file__).resolve().parent.parent
 STUDY = DOCS / "results/study"
@@ -262,6 +263,8 @@ def main() -> None:
         study = load_study(options.config)
         if unknown := set(options.labs or ()) - study.keys():
             raise ValueError(f"--labs {' '.join(sorted(unknown))}: {options.config} has {', '.join(study)}")
+        # Unfinished stages of the study are removed; nobody else's are.
+        check_output_folder(options.output_dir, lambda folder: any((folder / lab).is_dir() for lab in study))
         runs = [run for run in all_runs(study, options.output_dir) if run.lab in (options.labs or study)]
         for run in runs:
             if run.seed in (options.seeds or [run.seed]):

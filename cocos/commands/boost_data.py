@@ -60,7 +60,7 @@ def main() -> None:
     from cocos.generation.tokenizer import encode, load_tokenizer
     from cocos.planning.lengths import check_prompts
 
-    if Path(args.output).exists() and not log_path.exists():
+    if Path(args.output).exists() and (args.samples or not log_path.exists()):
         raise ValueError(f"--output {args.output} exists; remove it or choose another one")
     problems = load_problem_set(args.train_data)
     sampled_with = prompt_protocol(args)

@@ -26,12 +26,14 @@ WAYS_TO_ASK_AGAIN = {
     "placebo-notice": "--carry counterexamples --placebo notice",
     "placebo-other": "--carry counterexamples --placebo other",
 }
+MADE = ("base", *WAYS_TO_ASK_AGAIN, "boost", "cocos", "models", "report")  # folders of a demo
 
 
 def main() -> int:
     """Run the steps, each as a process of its own; return the exit status of the first that fails, or 0."""
+    from cocos.files.durable import save_json
     from cocos.files.extras import install_command, missing_modules
-    from cocos.files.run_record import check_output_folder
+    from cocos.files.output_folder import DEMO, check_output_folder, recorded_kind
 
     options = demo_parser().parse_args()
     needed = {"torch", "transformers", "trl", "accelerate", "peft", "datasets"}
@@ -44,11 +46,13 @@ def main() -> int:
         options.output_dir
         or f"outputs/demo/{'' if options.lab == 'first' else 'feedback/'}seed{options.seed}"
     )
-    check_output_folder(out)
-    if out.exists() and any(out.iterdir()) and not (out / "base").is_dir():
-        raise ValueError(f"--output_dir {out} contains something else than a demo; choose another folder")
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    check_output_folder(out, lambda folder: recorded_kind(folder) == DEMO)
+    out.mkdir(parents=True, exist_ok=True)
+    save_json({"options": vars(options)}, out / "run.json")
+    for name in MADE:
+        shutil.rmtree(out / name, ignore_errors=True)
+    for path in out.glob("boost_rows.jsonl*"):
+        path.unlink()
     # No progress bars when a model of 4 MB is loaded; idle threads leave the processor to the programs.
     os.environ.update(HF_HUB_DISABLE_PROGRESS_BARS="1", OMP_WAIT_POLICY="PASSIVE")
     began = time.monotonic()

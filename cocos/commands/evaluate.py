@@ -35,15 +35,16 @@ def main() -> None:
     from cocos.assembly.prompts import prompt_protocol
     from cocos.config.command_line import OptionParser
     from cocos.config.eval_config import EvalSuiteConfig
-    from cocos.evaluation.sample_files import finished_work
-    from cocos.files.run_record import check_output_folder
+    from cocos.config.ranks import is_main_process
+    from cocos.evaluation.sample_files import check_folders, finished_work
 
     parser = OptionParser(EvalSuiteConfig, __doc__)
     suite = parser.parse()
     if suite.debug:
         os.environ["COCOS_TRACEBACK"] = "1"
     output_dir, configs = Path(suite.output_dir), suite.runs()
-    check_output_folder(output_dir)
+    if is_main_process():  # its first files make the folder the run's own
+        check_folders(output_dir, [Path(args.output_dir) for args in configs])
     exit_on_ctrl_c(partial(finished_work, output_dir))
 
     # These imports take seconds; --help and errors in options do not wait for them.

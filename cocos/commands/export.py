@@ -30,7 +30,7 @@ def main() -> None:
     converter = _converter(options.llama_cpp) if options.gguf else None
 
     from cocos.config.model_names import full_name
-    from cocos.files.run_record import check_output_folder
+    from cocos.files.output_folder import new_folder
     from cocos.generation.adapters import export_model, is_adapter
     from cocos.generation.checkpoint_files import check_checkpoint
     from cocos.training.checkpoints import follow_umask
@@ -38,17 +38,14 @@ def main() -> None:
     options.model = full_name(options.model)
     check_checkpoint(options.model)
     output = Path(options.output)
-    check_output_folder(output, remedy="choose another folder", is_resumed=False)
-    export_model(options.model, str(output), options.dtype)
-    follow_umask(str(output))
+    with new_folder(output, option="") as folder:
+        export_model(options.model, str(folder), options.dtype)
+        follow_umask(folder)
+        if converter:
+            _convert(folder, converter)
     how = "base model and adapter, merged" if is_adapter(options.model) else "the whole model"
     print(f"{output}: {how}, in {options.dtype}")
     if converter:
-        command = [sys.executable, converter, str(output), "--outfile", str(output / "model.gguf")]
-        if status := subprocess.run(command).returncode:
-            raise ValueError(f"{converter} ended with status {status}; its messages are above")
-        if not _is_chat(output):
-            (output / "Modelfile").write_text(MODELFILE, encoding="utf-8")
         print(f"{output}/model.gguf: for llama.cpp and Ollama")
 
 
@@ -58,7 +55,7 @@ def export_parser() -> argparse.ArgumentParser:
 
     parser = PlainParser(usage="%(prog)s MODEL FOLDER [options]", description=__doc__)
     parser.add_argument("model", metavar="MODEL", help="folder or short name of a model or adapter")
-    parser.add_argument("output", metavar="FOLDER", help="new folder for the plain checkpoint")
+    parser.add_argument("output", metavar="FOLDER", help="new or empty folder for the plain checkpoint")
     parser.add_argument(
         "--dtype",
         choices=("float32", "bfloat16", "float16"),
@@ -68,6 +65,15 @@ def export_parser() -> argparse.ArgumentParser:
     parser.add_argument("--gguf", action="store_true", help="also convert the result with llama.cpp")
     parser.add_argument("--llama_cpp", metavar="FOLDER", help="folder of llama.cpp, with its converter")
     return parser
+
+
+def _convert(folder: Path, converter: str) -> None:
+    """Add the GGUF file of a checkpoint, and Ollama's Modelfile; raise ValueError if llama.cpp fails."""
+    command = [sys.executable, converter, str(folder), "--outfile", str(folder / "model.gguf")]
+    if status := subprocess.run(command).returncode:
+        raise ValueError(f"{converter} ended with status {status}; its messages are above")
+    if not _is_chat(folder):
+        (folder / "Modelfile").write_text(MODELFILE, encoding="utf-8")
 
 
 def _converter(folder: str | None) -> str:

@@ -40,7 +40,6 @@ from cocos.dataprep.code_base import DROPPED, REPOSITORY, code_base_source
 from cocos.dataprep.data_set import journal_path, prepare_data_set
 from cocos.dataprep.formats.conversion import MBPP_FIELDS
 from cocos.dataprep.options import CheckOptions, PreparationOptions
-from cocos.dataprep.output_folder import new_folder
 from cocos.dataprep.preparation import PreparationReport, read_splits, run_check
 from cocos.dataprep.prepared_files import read_benchmarks, read_prepared
 from cocos.dataprep.public_sets import fetch_raw_file
@@ -49,6 +48,7 @@ from cocos.dataprep.row_hints import columns_example
 from cocos.dataprep.sources import NOT_STATED, PUBLIC_SOURCES, Source, custom_source
 from cocos.files.json_lines import read_rows
 from cocos.files.markdown import markdown_table
+from cocos.files.output_folder import check_output_folder, new_folder
 
 FILE_SOURCES = ("jsonl", "csv", "parquet", "repository")
 USAGE = "%(prog)s SOURCE --output_dir FOLDER [--input FILE] [options]"
@@ -290,6 +290,7 @@ def prepare_public(output_dir: Path, raw_folder: Path | None) -> int:
         raise ValueError(f"--input {raw_folder}: no such folder; give the folder of the raw files")
     options = PreparationOptions(checks=())
     failed = 0
+    check_output_folder(output_dir, lambda folder: (folder / "raw").is_dir())  # of an earlier call
     for source in _small_sources():
         folder = output_dir / source.name
         try:

@@ -57,10 +57,15 @@ def main() -> None:
     options = report_parser().parse_args()
 
     # Imported here, so that errors in options do not wait.
+    from cocos.files.output_folder import check_output_folder
     from cocos.report.finished_runs import compare_runs, load_runs
-    from cocos.report.inspect_log import save_inspect_log
-    from cocos.report.report_files import print_tables, save_report
+    from cocos.report.inspect_log import has_inspect_logs, save_inspect_log
+    from cocos.report.report_files import is_report, print_tables, save_report
 
+    if options.output_dir:
+        check_output_folder(options.output_dir, is_report)
+    if options.inspect_dir:
+        check_output_folder(options.inspect_dir, has_inspect_logs, "--inspect_dir")
     runs = load_runs(options.evaluations)
     if options.profile:
         [profile] = load_runs([options.profile])

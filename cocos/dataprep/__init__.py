@@ -31,7 +31,7 @@
         min_hash.py           pairs that may be near duplicates
         tokens.py             words of a text, tokens and syntax tree of a program
         overlap.py            duplicates, and words, names and asserts that benchmarks have too
-    output_folder.py          the output folder: complete or absent; splits and hidden tests
+    splits.py                 the split of each problem, a file per split, and hidden tests
 
 Used by scripts/prepare_data.py, and by the commands that read problems. Does not import torch.
 """

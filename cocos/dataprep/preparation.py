@@ -20,7 +20,10 @@ from cocos.dataprep.checks.reference_checks import check_references
 from cocos.dataprep.expected_values import with_expected_values
 from cocos.dataprep.formats.conversion import Converted
 from cocos.dataprep.options import CHECKS, CheckOptions, PreparationOptions
-from cocos.dataprep.output_folder import (
+from cocos.dataprep.prepared_files import read_benchmarks, require_new_id
+from cocos.dataprep.readers import SPLITS, RawRow, read_solve_rates
+from cocos.dataprep.sources import Source, convert_row
+from cocos.dataprep.splits import (
     ASSIGNED_SPLITS,
     Assigned,
     SplitWriter,
@@ -29,9 +32,6 @@ from cocos.dataprep.output_folder import (
     hide_tests,
     split_point,
 )
-from cocos.dataprep.prepared_files import read_benchmarks, require_new_id
-from cocos.dataprep.readers import SPLITS, RawRow, read_solve_rates
-from cocos.dataprep.sources import Source, convert_row
 from cocos.executor import Executor
 from cocos.files.json_lines import read_rows
 from cocos.problems import DataError, Problem

@@ -21,11 +21,12 @@ from cocos.config.ranks import is_launched
 from cocos.evaluation.generator import open_player
 from cocos.evaluation.progress import ProgressBar, context_warning
 from cocos.evaluation.resumption import configuration_changes, evaluation_record, files_sha256
-from cocos.evaluation.sample_files import append_rows, merge_files, rank_path, sample_paths
+from cocos.evaluation.sample_files import append_rows, is_evaluation, merge_files, rank_path, sample_paths
 from cocos.evaluation.sample_rows import SampleRow, has_infra_failure, trajectory_from_row, trajectory_to_row
 from cocos.evaluation.trajectory_text import debug_text, trajectory_text
 from cocos.executor import Executor
 from cocos.files.durable import FolderLock, save_json
+from cocos.files.output_folder import check_output_folder
 from cocos.generation import Generator
 from cocos.metrics import run_metrics
 from cocos.prompts import PromptProtocol
@@ -118,6 +119,7 @@ def start_or_resume(
     with closing(FolderLock(folder)) as lock:
         if state.is_main:
             lock.lock_exclusive()  # no rank of another run may be writing while the files are merged
+            check_output_folder(folder, is_evaluation)  # another command may have written there meanwhile
         try:
             if state.is_main:
                 missing -= _finished_keys(args, keys, executor)

@@ -12,6 +12,7 @@ from pathlib import Path
 from cocos.evaluation.sample_rows import SampleRow, has_infra_failure, row_key, validate_row
 from cocos.files.durable import append_durably, drop_torn_line, write_atomically
 from cocos.files.json_lines import DataError, Place
+from cocos.files.output_folder import EVALUATION, check_output_folder, recorded_kind
 from cocos.trajectories import Key
 
 
@@ -23,6 +24,28 @@ def sample_paths(folder: Path) -> list[Path]:
 def rank_path(folder: Path, rank: int = 0) -> Path:
     """Return the path of the file to which a rank appends its rows."""
     return folder / (f"samples.rank{rank}.jsonl" if rank else "samples.jsonl")
+
+
+def is_evaluation(folder: Path) -> bool:
+    """Return whether a folder holds an evaluation, even if its record is damaged."""
+    return (recorded_kind(folder) or EVALUATION * bool(sample_paths(folder))) == EVALUATION
+
+
+def check_folders(output_dir: Path, folders: Sequence[Path]) -> None:
+    """Check that evaluations may write to their folders, and their report to the folders around them.
+
+    Args:
+        output_dir: Folder of the whole: that of the only evaluation, or the parent of several.
+
+    Raises:
+        ValueError: A folder holds something else, or cannot be written to.
+
+    """
+    above = [place for folder in folders for place in folder.parents if place.is_relative_to(output_dir)]
+    for place in dict.fromkeys(above):
+        check_output_folder(place, lambda place: any(is_evaluation(f) for f in folders if place in f.parents))
+    for folder in folders:
+        check_output_folder(folder, is_evaluation)
 
 
 def append_rows(path: Path, rows: Iterable[SampleRow]) -> None:

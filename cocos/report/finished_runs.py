@@ -17,6 +17,7 @@ from cocos.evaluation.sample_rows import (
     validate_row,
 )
 from cocos.files.json_lines import DataError, read_rows
+from cocos.files.output_folder import EVALUATION, recorded_kind
 from cocos.intervals import Comparison, Estimate, compare
 from cocos.metrics import metrics_of_outcomes, run_metrics
 from cocos.report.sample_statistics import PlayedProgram, SampleStatistics, played_programs
@@ -174,8 +175,12 @@ def _run_name(path: Path) -> str:
 
 
 def _load_folder(folder: Path, name: str, rows: Sequence[SampleRow] | None) -> FinishedRun:
+    if (kind := recorded_kind(folder)) not in ("", EVALUATION):
+        raise ValueError(f"{folder} contains {kind}, not an evaluation; give output folders of test.py")
     metrics = _load_json(folder / "metrics.json", METRICS_KEYS)
     record = _load_json(folder / "run.json", RECORD_KEYS, NEW_RECORD.format(folder))
+    if not kind:
+        raise ValueError(f"{folder}/run.json does not record an evaluation; {NEW_RECORD.format(folder)}")
     try:
         rows = rows or _read_rows(folder / "samples.jsonl")
     except DataError as error:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:  # needs matplotlib
     from cocos.report.charts import Charts
 
 
+GENERATOR = '<meta name="generator" content="CoCoS-Lab">'  # in the head of every report
+
+
 def page_parts(
     runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison], charts: "Charts | None"
 ) -> Iterator[str]:
@@ -37,6 +40,7 @@ def page_parts(
     templates: dict[str, int] = {}  # filled while the rows are written
     page = _environment().get_template("report.html.jinja")
     return page.generate(
+        generator=Markup(GENERATOR),
         runs=runs,
         caveats=caveats(runs, comparisons),
         lacks_interval=any(tables.NO_INTERVAL_NOTE in table.notes for table in shown),

@@ -15,6 +15,11 @@ from cocos.evaluation.trajectory_text import marked_tests
 from cocos.report.finished_runs import FinishedRun
 
 
+def has_inspect_logs(folder: Path) -> bool:
+    """Return whether a folder holds logs of inspect or of `save_inspect_log`."""
+    return any(path.name.endswith((".eval", "_cocos.json")) for path in folder.iterdir())
+
+
 def save_inspect_log(run: FinishedRun, folder: Path) -> None:
     """Write the log of a run into a folder, under a name of the form that inspect lists: TIME_TASK_ID."""
     log = inspect_log(run)

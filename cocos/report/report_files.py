@@ -8,9 +8,10 @@ from pathlib import Path
 
 from cocos.files.extras import install_command, missing_modules
 from cocos.files.markdown import markdown_table
+from cocos.files.output_folder import recorded_kind
 from cocos.report.caveats import caveats
 from cocos.report.finished_runs import FinishedRun, RunComparison
-from cocos.report.html_report import page_parts
+from cocos.report.html_report import GENERATOR, page_parts
 from cocos.report.tables import (
     Table,
     choice_notes,
@@ -33,6 +34,15 @@ def report_page(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison
     return (part.encode("utf-8", "backslashreplace") for part in page_parts(runs, comparisons, charts))
 
 
+def is_report(folder: Path) -> bool:
+    """Return whether a folder holds a report, and is not that of an evaluation or another run."""
+    page = folder / "report.html"
+    if recorded_kind(folder) or not page.is_file():
+        return False
+    with open(page, "rb") as file:
+        return GENERATOR.encode() in file.read(1000)
+
+
 def save_report(
     runs: Sequence[FinishedRun], output_dir: Path, comparisons: Sequence[RunComparison] = ()
 ) -> str:
@@ -48,9 +58,9 @@ def save_report(
     written = f"report.html report.md (for charts: {install_command('charts')})"
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
-        (output_dir / "report.md").write_text(markdown_report(runs, comparisons), encoding="utf-8")
-        with open(output_dir / "report.html", "wb") as file:
+        with open(output_dir / "report.html", "wb") as file:  # first: it makes the folder a report's
             file.writelines(report_page(runs, comparisons))
+        (output_dir / "report.md").write_text(markdown_report(runs, comparisons), encoding="utf-8")
         if not missing_modules("charts"):
             from cocos.report.charts import save_overview
 

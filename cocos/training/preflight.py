@@ -12,7 +12,7 @@ from pathlib import Path
 from cocos.config.command_line import OwnOptions, check_options
 from cocos.config.option import require_options
 from cocos.config.ranks import is_main_process
-from cocos.files.run_record import check_output_folder
+from cocos.files.output_folder import check_training_folder, run_kind
 
 
 def checked_options(options_type: type[OwnOptions], description: str | None) -> OwnOptions:
@@ -26,11 +26,8 @@ def checked_options(options_type: type[OwnOptions], description: str | None) -> 
     options = check_options(options_type, description)
     require_options(options, "model_name_or_path", "train_data")  # CoCoSTrainer takes them as objects
     if is_main_process():
-        check_output_folder(
-            Path(options.output_dir),
-            remedy="continue it with --resume_from_checkpoint last",
-            is_resumed=options.resume_from_checkpoint is not None,
-        )
+        is_resumed = options.resume_from_checkpoint is not None
+        check_training_folder(Path(options.output_dir), run_kind(vars(options)), is_resumed)
     if options.deepspeed:
         _check_json_file("--deepspeed", options.deepspeed)
     silence_library_messages()

@@ -16,6 +16,7 @@ from transformers.utils.logging import disable_progress_bar
 from cocos.config.option import ROLES, default_values, option_names
 from cocos.config.trl_configs import HALF_WEIGHTS, INHERITED, BoostConfig, CoCoSConfig
 from cocos.files.durable import FolderLock, save_json
+from cocos.files.output_folder import check_training_folder, run_kind
 from cocos.generation import GenerationStopped
 from cocos.training.callbacks import Clock, FirstUpdates, SaveByTime
 from cocos.training.checkpoints import (
@@ -199,8 +200,8 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
 
     Raises:
         DataError: Another run is writing to the folder.
-        ValueError: The weights would be trained in half precision, data or options of a continued run have
-            changed, or the memory is full.
+        ValueError: The folder has become another run's, the weights would be trained in half precision, data
+            or options of a continued run have changed, or the memory is full.
         OSError: The disk is full.
 
     """
@@ -209,6 +210,8 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
     if is_half and not (trainer.is_deepspeed_enabled or args.use_peft):
         raise ValueError(f"--dtype auto, with the weights of this model in half precision, {HALF_WEIGHTS}")
     with locked(out) if trainer.is_world_process_zero() else nullcontext():
+        if trainer.is_world_process_zero():  # another run may have written there since the first check
+            check_training_folder(out, run_kind(vars(args)), checkpoint is not None)
         record = dict(card.record)
         if checkpoint and trainer.is_world_process_zero():
             record["changes"] = accepted_changes(args, record, Path(checkpoint).parent)

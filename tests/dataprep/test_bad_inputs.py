@@ -164,9 +164,9 @@ CASES: list[tuple[str, dict[Any, Any], str, str, str]] = [
     ("LiveCodeBench without a file", {}, "livecodebench", "--input is missing", "give the livecodebench file"),
     ("CodeI/O that does not parse", {"a.jsonl": of(CODEIO)}, "codeio --input a.jsonl --sandbox rlimits", "no base input gives a test", "SyntaxError"),
     ("a name that is no set", {}, "mpbb", "unknown source 'mpbb'", "choose one of mbpp"),
-    ("an output that is a file", {"a.jsonl": of(ROW), "f": b""}, JSONL + " --output_dir f", "f exists", "choose another --output_dir"),
-    ("an output below a file", {"a.jsonl": of(ROW)}, JSONL + " --output_dir a.jsonl/x", "cannot be created", "choose another --output_dir"),
-    ("an output of a long name", {"a.jsonl": of(ROW)}, JSONL + f" --output_dir {'x' * 300}", "cannot be created (File name too long", "choose another --output_dir"),
+    ("an output that is a file", {"a.jsonl": of(ROW), "f": b""}, JSONL + " --output_dir f", "--output_dir f is a file", "give a folder"),
+    ("an output below a file", {"a.jsonl": of(ROW)}, JSONL + " --output_dir a.jsonl/x", "a.jsonl is a file", "choose another folder"),
+    ("an output of a long name", {"a.jsonl": of(ROW)}, JSONL + f" --output_dir {'x' * 300}", "cannot be written to (File name too long", "choose another folder"),
 ]  # fmt: skip
 
 

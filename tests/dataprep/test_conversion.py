@@ -18,7 +18,7 @@ from cocos.dataprep.formats.conversion import (
     tabs_to_spaces,
 )
 from cocos.dataprep.formats.humaneval import prompt_helpers, split_check_function
-from cocos.dataprep.output_folder import hide_tests
+from cocos.dataprep.splits import hide_tests
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem, problem_from_row, problem_to_row
 

@@ -161,7 +161,7 @@ def test_missing_files_unknown_sources_and_existing_folders_are_refused(prepare,
     (tmp_path / "full").mkdir()
     (tmp_path / "full/note").write_text("mine")
     assert prepare("jsonl", "--input", data, "--output_dir", tmp_path / "full") == 2
-    assert "full exists; choose another --output_dir" in capsys.readouterr().err
+    assert "full contains note; choose a new or an empty folder" in capsys.readouterr().err
     assert not (tmp_path / "out").exists() and contents(tmp_path / "full") == {"note": b"mine"}
 
 
@@ -285,7 +285,7 @@ def test_options_are_refused_by_name_and_misspelt_ones_with_the_nearest(prepare,
         (("--output_dir", "x", "--revision", "v1"), "--revision selects a commit on the hub; leave it out"),
         (
             ("--output_dir", tmp_path / "mine.jsonl/x"),
-            f"{tmp_path / 'mine.jsonl/x'}: cannot be created (File",
+            f"--output_dir {tmp_path / 'mine.jsonl/x'}: {tmp_path / 'mine.jsonl'} is a file; choose",
         ),
         (
             ("--output_dir", "x", "--drop", "malformed", "--tests", "check"),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cocos.dataprep.formats.conversion import from_mbpp
-from cocos.dataprep.output_folder import Assigned, assign_split, fill_empty_splits, hide_tests, split_point
+from cocos.dataprep.splits import Assigned, assign_split, fill_empty_splits, hide_tests, split_point
 from cocos.files.json_lines import Place
 from cocos.problems import Problem
 from cocos.prompts import named_protocol

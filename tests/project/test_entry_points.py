@@ -207,7 +207,7 @@ def test_a_training_run_is_never_overwritten(tiny_model, problems_file, tmp_path
     words = (sys.executable, "train.py", "--model_name_or_path", tiny_model, "--train_data", problems_file)
     words += ("--output_dir", tmp_path / "out", "--report_to", "none", "--dry_run", "--global_batch_size", 4)
     (tmp_path / "out").mkdir()
-    (tmp_path / "out/run.json").write_text("{}")
+    (tmp_path / "out/run.json").write_text(json.dumps({"options": {"dev_data": None}}))
     succeed(*words)
     (tmp_path / "out/checkpoint-3").mkdir()
     assert (
@@ -218,7 +218,7 @@ def test_a_training_run_is_never_overwritten(tiny_model, problems_file, tmp_path
     (tmp_path / "out/model.safetensors").write_bytes(b"weights")
     assert "contains a model; choose another folder" in complaint(*words)
     boost = ("boost/boost_train.py", *words[2:6], "--output_dir", tmp_path / "out")
-    assert "contains a model; choose another folder" in complaint(sys.executable, *boost)
+    assert "contains a CoCoS run (run.json); choose a new" in complaint(sys.executable, *boost)
     assert (tmp_path / "out/model.safetensors").read_bytes() == b"weights"
     (tmp_path / "file").write_text("")
     line = complaint(*words[:6], "--output_dir", tmp_path / "file")

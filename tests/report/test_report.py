@@ -623,16 +623,27 @@ def test_a_folder_without_a_whole_evaluation_is_one_line_that_names_the_file(tmp
 def test_a_folder_that_cannot_be_written_is_one_line_that_names_the_option(tmp_path):
     base = evaluated(tmp_path / "base", TWO_TURNS)
     (tmp_path / "file").touch()
-    (tmp_path / "full").mkdir()
+    save_report(load_runs([base]), tmp_path / "full")
+    (tmp_path / "full/report.md").unlink()
     (tmp_path / "full/report.md").symlink_to("/dev/full")
     for folder, reason in (
-        (tmp_path / "file", "File exists"),
-        (tmp_path / "file/below", "Not a directory"),
-        (tmp_path / "full", "No space left on device"),
+        (tmp_path / "file", " is a file; give a folder"),
+        (tmp_path / "file/below", f": {tmp_path}/file is a file; choose another folder"),
+        (tmp_path / "full", ": no report can be written there (No space left on device)"),
     ):
-        assert f"--output_dir {folder}: no report can be written there ({reason})" in complaint(
-            base, "--output_dir", folder
-        )
+        assert f"--output_dir {folder}{reason}" in complaint(base, "--output_dir", folder)
+
+
+def test_the_folder_of_another_kind_of_run_is_named_also_if_an_evaluation_was_there(tmp_path):
+    folder = evaluated(tmp_path / "a", TWO_TURNS)
+    for options, reason in (
+        ({"dev_data": None}, "a contains a CoCoS run, not an evaluation; give output folders"),
+        ({"lab": "first"}, "a contains a demo, not an evaluation"),
+        ({}, r"run\.json does not record an evaluation; score the rows again"),
+    ):
+        (folder / "run.json").write_text(json.dumps({"options": options, "versions": {}}))
+        with pytest.raises(ValueError, match=reason):
+            load_runs([folder])
 
 
 def test_errors_in_options_do_not_wait_for_matplotlib():

@@ -140,7 +140,9 @@ def test_a_whole_model_is_exported_in_the_chosen_data_type(tmp_path):
     ours, theirs = exported.state_dict(), original.state_dict()
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     done = command(sys.executable, "-m", "cocos", "export", ROOT / "data/toy/base", out)
-    assert done.returncode == 2 and "contains a model; choose another folder" in done.stderr
+    assert (
+        done.returncode == 2 and "half contains config.json; choose a new or an empty folder" in done.stderr
+    )
 
 
 def test_the_gguf_converter_is_called_on_the_exported_checkpoint_and_named_if_it_is_missing(tmp_path):

@@ -1,4 +1,4 @@
-"""Output folder of a preparation, complete or absent: a file per split, and the split of each problem.
+"""Splits of a preparation: the split of each problem, a file per split, and hidden tests.
 
 The split of a problem, and its hidden tests, depend only on the seed and on the problem, so a set of any size
 is divided while it is streamed. Problems with the same text, or of the same group, are in the same split.
@@ -6,57 +6,16 @@ is divided while it is streamed. Problems with the same text, or of the same gro
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from cocos.dataprep.checks.tokens import normalize_text
 from cocos.dataprep.formats.conversion import Converted
-from cocos.files.durable import sync
 from cocos.problems import Problem, problem_to_row
-
-
-@contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder that is renamed to `folder` on success and removed on any exception.
-
-    Raises:
-        ValueError: The folder exists and is not empty, is a file, or cannot be created.
-        OSError: A file cannot be written.
-
-    """
-    try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise ValueError(f"{folder} exists; choose another --output_dir or remove it")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        # Beside the target, because a rename works only within one file system.
-        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".partial", dir=folder.parent))
-    except OSError as error:
-        raise ValueError(
-            f"{folder}: cannot be created ({error.strerror}: {error.filename}); choose another --output_dir"
-        ) from None
-    try:
-        yield partial
-        for path in partial.iterdir():
-            sync(path)  # before the rename: a power failure must not leave a folder of empty files
-        # mkdtemp lets only the owner in; the finished folder gets the usual permissions.
-        umask = os.umask(0)
-        os.umask(umask)
-        partial.chmod(0o777 & ~umask)
-        partial.replace(folder)
-        sync(folder.parent)
-    except OSError as error:
-        if error.filename is None:  # a failed write, for example on a full disk, does not know its file
-            raise OSError(error.errno, f"{error.strerror}; {folder} was not written") from None
-        raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)  # after a success it has another name
 
 
 class SplitWriter:
