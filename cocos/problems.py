@@ -8,13 +8,13 @@ import ast
 import builtins
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cocos.files.json_lines import DataError, Place, read_rows
+from cocos.files.json_lines import DataError, Place, RowErrors, read_rows_leniently
 from cocos.files.python_parser import parse
 
 __all__ = [
@@ -23,8 +23,8 @@ __all__ = [
     "load_problems",
     "problem_from_row",
     "problem_to_row",
+    "problems_of_rows",
     "save_problems",
-    "unique_problems",
     "with_visible_tests",
 ]
 
@@ -89,17 +89,24 @@ def load_problems(path: str | Path) -> list[Problem]:
         DataError: The file is missing, empty or unreadable, a row is malformed, or two rows share a task_id.
 
     """
-    rows = read_rows(Path(path))
-    return unique_problems(path, ((place, problem_from_row(row, place)) for place, row in rows))
+    return problems_of_rows(path, problem_from_row)
 
 
-def unique_problems(path: str | Path, problems: Iterable[tuple[Place, Problem]]) -> list[Problem]:
-    """Return the problems of a file; raise DataError if there is none, or if two share a task_id."""
+def problems_of_rows(path: str | Path, read: Callable[[object, Place], Problem]) -> list[Problem]:
+    """Return the problems of a file; raise DataError if there is none, or with all errors of its rows."""
     found: dict[str, Problem] = {}
-    for place, problem in problems:
-        if problem.task_id in found:
-            raise DataError(f"{place}: task_id {problem.task_id!r} occurs twice; make every id unique")
-        found[problem.task_id] = problem
+    errors = RowErrors()
+    for place, row in read_rows_leniently(Path(path)):
+        try:
+            if isinstance(row, DataError):
+                raise row
+            problem = read(row, place)
+            if problem.task_id in found:
+                raise DataError(f"{place}: task_id {problem.task_id!r} occurs twice; make every id unique")
+            found[problem.task_id] = problem
+        except DataError as error:
+            errors.add(place, error)
+    errors.raise_any()
     if not found:
         raise DataError(f"{path}: contains no problems; expected one MBPP-format row or more")
     return list(found.values())

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cocos.executor import ExecutionResult, Status, Verdict, comparison_text
-from cocos.files.json_lines import DataError
+from cocos.files.json_lines import DataError, listed
 from cocos.literals import Feedback
 from cocos.problems import Problem
 
@@ -211,9 +211,11 @@ def named_protocol(
         )
     if name != "cocos-fewshot":
         return named
-    if not few_shot or not all(p.code.strip() for p in few_shot):
+    unsolved = [p.task_id for p in few_shot if not p.code.strip()]
+    if not few_shot or unsolved:
         raise ValueError(
             "protocol 'cocos-fewshot' needs solved problems; give --few_shot_data FILE with code"
+            + f", which problem {listed(unsolved)} has not" * bool(unsolved)
         )
     return replace(named, examples=few_shot, num_examples=num_examples)
 

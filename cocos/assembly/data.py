@@ -1,5 +1,6 @@
 """Problems and prompts of a run, and the checksums of the files that they come from."""
 
+import sys
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -8,7 +9,9 @@ from cocos.assembly.objective import reward_file
 from cocos.assembly.prompts import prompt_protocol
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.eval_config import EvalConfig
+from cocos.config.ranks import is_main_process
 from cocos.dataprep.public_sets import load_problem_set, problems_file
+from cocos.files.json_lines import listed
 from cocos.files.run_record import checksums, sha256
 from cocos.problems import Problem, with_visible_tests
 from cocos.prompts import PromptProtocol
@@ -32,8 +35,8 @@ def load_training_data(options: CoCoSOptions) -> TrainingData:
     """Load the data that the options name; without --dev_data, `dev_problems` is empty.
 
     Raises:
-        ValueError: A data file or the prompt protocol cannot be loaded, or the rules of the run leave a
-            problem without a test that pays, or a prompt without a turn to train.
+        ValueError: A data file or the prompt protocol cannot be loaded, or the rules of the run leave no
+            problem with a test that pays, or a prompt without a turn to train.
 
     """
     problems = with_visible_tests(
@@ -42,18 +45,35 @@ def load_training_data(options: CoCoSOptions) -> TrainingData:
     dev_problems = load_problem_set(options.dev_data) if options.dev_data else []
     protocol = prompt_protocol(options)
     prompts = given_prompts(options.answers, problems, protocol, options.early_stop)
-    for prompt in prompts:
-        if options.reward_tests == "hidden" and not prompt.problem.hidden_test_list:
-            raise ValueError(
-                f"--reward_tests hidden: problem {prompt.problem.task_id!r} of {options.train_data} hides "
-                f"none of its {len(prompt.problem.test_list)} tests; see --visible_tests, or leave it out"
-            )
-        if len(prompt.given) >= options.num_turns:
-            raise ValueError(
-                f"--answers supplies {len(prompt.given)} turns of problem {prompt.problem.task_id!r}, so "
-                f"none of the {options.num_turns} is left to train; raise --num_turns, or supply fewer turns"
-            )
+    if options.reward_tests == "hidden":
+        prompts = _with_hidden_tests(prompts, options)
+    if whole := [prompt for prompt in prompts if len(prompt.given) >= options.num_turns]:
+        raise ValueError(
+            f"--answers supplies {len(whole[0].given)} turns of problem "
+            f"{listed([prompt.problem.task_id for prompt in whole])}, so none of the {options.num_turns} is "
+            "left to train; raise --num_turns, or supply fewer turns"
+        )
     return TrainingData(prompts, with_visible_tests(dev_problems, options.visible_tests), protocol)
+
+
+def _with_hidden_tests(prompts: list[Trajectory], options: CoCoSOptions) -> list[Trajectory]:
+    """Return the prompts of problems with a hidden test, and say which others are left out.
+
+    Raises:
+        ValueError: None is left.
+
+    """
+    paid = [prompt for prompt in prompts if prompt.problem.hidden_test_list]
+    others = [p.task_id for p in problems_of(prompts) if not p.hidden_test_list]
+    place = f"--reward_tests hidden: {len(others)} problems of {options.train_data}"
+    if not paid:
+        raise ValueError(
+            f"{place} have no hidden test, so none is left to train; lower --visible_tests, or give "
+            "--reward_tests all for problems with one test"
+        )
+    if others and is_main_process():
+        print(f"note: {place} have no hidden test and are left out: {listed(others)}", file=sys.stderr)
+    return paid
 
 
 def plan_trajectories(options: EvalConfig, protocol: PromptProtocol) -> list[Trajectory]:
@@ -84,7 +104,7 @@ def _select_problems(options: EvalConfig) -> list[Problem]:
     if options.task_ids is not None:
         selected, existing = set(options.task_ids), {problem.task_id for problem in problems}
         if absent := [task_id for task_id in options.task_ids if task_id not in existing]:
-            raise ValueError(f"--task_ids: {options.test_data} has no problem {absent[0]!r}")
+            raise ValueError(f"--task_ids: {options.test_data} has no problem {listed(absent)}")
         problems = [problem for problem in problems if problem.task_id in selected]
     if not problems[options.start :]:
         raise ValueError(

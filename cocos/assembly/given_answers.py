@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cocos.config.ranks import is_main_process
-from cocos.files.json_lines import DataError, read_rows
+from cocos.files.json_lines import DataError, listed, read_rows
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.trajectories import Key, Trajectory, begin
@@ -59,6 +59,7 @@ def given_answers(
 
     """
     files = _load_files(sources)
+    _check_complete(trajectories, sources, files)
     answers = [_answers_of(trajectory, sources, files, protocol) for trajectory in trajectories]
     if num_turns is not None and is_main_process():
         keys = {trajectory.key for trajectory in trajectories}
@@ -112,6 +113,7 @@ def given_prompts(
             raise DataError(
                 f"{', '.join(files)}: no row is about a problem of --train_data, or none is left to repair"
             )
+    _check_complete(prompts, sources, files)
     unique: dict[tuple[str, tuple[str, ...]], Trajectory] = {}
     for prompt in prompts:
         given = _answers_of(prompt, sources, files, protocol)
@@ -128,6 +130,28 @@ def _load_files(sources: Sequence[str]) -> dict[str, AnswersByKey]:
     return {source: load_answers(source) for source in sources if source not in PROBLEM_SOURCES}
 
 
+def _check_complete(
+    trajectories: Sequence[Trajectory], sources: Sequence[str], files: Mapping[str, AnswersByKey]
+) -> None:
+    """Raise DataError with all trajectories for which a source has no answer."""
+    for source in sources:
+        if source in files:
+            lacking = [t.key for t in trajectories if t.key not in files[source]]
+            for sample in sorted({sample for _, sample in lacking}):
+                ids = listed([task_id for task_id, of in lacking if of == sample])
+                raise DataError(
+                    f"{source}: no answers for sample {sample} of problem {ids}; add a row or change "
+                    "--task_ids or --num_samples"
+                )
+            continue
+        field = PROBLEM_SOURCES[source]
+        if empty := [t.problem.task_id for t in trajectories if not getattr(t.problem, field).strip()]:
+            raise DataError(
+                f"--answers {source}: no {field} in problem {listed(list(dict.fromkeys(empty)))}; exclude it "
+                "with --task_ids or give a file of answers"
+            )
+
+
 def _answers_of(
     trajectory: Trajectory,
     sources: Sequence[str],
@@ -135,23 +159,12 @@ def _answers_of(
     protocol: PromptProtocol,
 ) -> tuple[str, ...]:
     answers: list[str] = []
-    task_id, sample = trajectory.key
     for source in sources:
         if source in files:
-            if (found := files[source].get(trajectory.key)) is None:
-                raise DataError(
-                    f"{source}: no answers for sample {sample} of problem {task_id!r}; add a row or change "
-                    "--task_ids or --num_samples"
-                )
+            found = files[source][trajectory.key]
             answers += map(protocol.answer, found.texts) if found.is_program else found.texts
         else:
-            code = getattr(trajectory.problem, field := PROBLEM_SOURCES[source])
-            if not code.strip():
-                raise DataError(
-                    f"--answers {source}: problem {task_id!r} has no {field}; exclude it with --task_ids or "
-                    "give a file of answers"
-                )
-            answers.append(protocol.answer(code))
+            answers.append(protocol.answer(getattr(trajectory.problem, PROBLEM_SOURCES[source])))
     return tuple(answers)
 
 

@@ -19,6 +19,7 @@ import argparse
 import difflib
 import os
 import re
+import shlex
 import shutil
 import signal
 import sys
@@ -26,6 +27,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -34,7 +36,7 @@ from cocos.commands.runner import exit_on_ctrl_c
 from cocos.config.arguments import add_options
 from cocos.config.command_line import PlainParser
 from cocos.config.option import option, require_options
-from cocos.dataprep.checks.findings import FINDING_KINDS
+from cocos.dataprep.checks.findings import FINDING_KINDS, KEPT, Finding
 from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.code_base import DROPPED, REPOSITORY, code_base_source
 from cocos.dataprep.data_set import journal_path, prepare_data_set
@@ -173,11 +175,16 @@ def main(argv: list[str] | None = None) -> int:
         given = public_parser().parse_args(argv[1:])
         return prepare_public(given.output_dir, given.input)
     args = vars(convert_parser().parse_args(argv))
-    return convert(args.pop("source"), PrepareOptions(**args))
+    return convert(args.pop("source"), PrepareOptions(**args), argv)
 
 
-def convert(name: str, options: PrepareOptions) -> int:
-    """Prepare one data set: write its splits, card and manifest."""
+def convert(name: str, options: PrepareOptions, words: Sequence[str]) -> int:
+    """Prepare one data set: write its splits, card and manifest.
+
+    Args:
+        words: Words of the command, of which the one that drops the rows with findings is made.
+
+    """
     source, output_dir = _source(name, options), Path(options.output_dir)
     inputs: list[tuple[Path, str | None]] = []
     if name == REPOSITORY:
@@ -204,7 +211,30 @@ def convert(name: str, options: PrepareOptions) -> int:
         _print_yields(output_dir)
     for kind, count in sorted(report.findings.items()):
         print(f"{count} {kind}: {FINDING_KINDS[kind]} (findings.jsonl)")
+    _print_findings(output_dir, report, options.drop, words)
     return 0
+
+
+LONGEST_LIST = 10
+
+
+def _print_findings(
+    folder: Path, report: PreparationReport, dropped: Sequence[str], words: Sequence[str]
+) -> None:
+    """Print the first findings about rows that were kept, and the command that leaves these rows out."""
+    kinds = [kind for kind in FINDING_KINDS if kind in report.findings and kind not in (*KEPT, *dropped)]
+    if not kinds:
+        return
+    rows = (row for _, row in read_rows(folder / "findings.jsonl") if isinstance(row, dict))
+    for row in islice((row for row in rows if row["kind"] in kinds), LONGEST_LIST):
+        print(f"  {Finding(**row)}")
+    if (more := sum(report.findings[kind] for kind in kinds) - LONGEST_LIST) > 0:
+        print(f"  and {more} more in findings.jsonl")
+    given = [
+        word for word, last in zip(words, ("", *words), strict=False) if "--output_dir" not in (word, last)
+    ]
+    changed = ["--drop", *dropped, *kinds, "--output_dir", f"{folder}_dropped"]
+    print(f"to leave these rows out: {shlex.join(['cocos', 'prepare', *given, *changed])}")
 
 
 @contextmanager
@@ -277,8 +307,7 @@ def check(paths: Sequence[Path], options: CheckOptions) -> int:
             problems = read_prepared(paths)
             for finding in run_check(name, problems, benchmarks, options, report, journal, open_executor):
                 report.findings[finding.kind] += 1
-                other = finding.other and f" as {finding.other}"
-                print(f"{finding.kind}: {finding.split}/{finding.task_id}: {finding.detail}{other}")
+                print(finding)
     summary = ", ".join(f"{count} {kind}" for kind, count in sorted(report.findings.items()))
     print(summary or "nothing found")
     return int(bool(report.findings))

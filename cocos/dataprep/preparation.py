@@ -33,7 +33,7 @@ from cocos.dataprep.splits import (
     split_point,
 )
 from cocos.executor import Executor
-from cocos.files.json_lines import read_rows
+from cocos.files.json_lines import RowErrors, read_rows
 from cocos.problems import DataError, Problem
 
 MAX_FEW = 1000  # problems of a set in which a split may be filled by hand
@@ -179,6 +179,7 @@ def _convert(
     seen: set[bytes] = set()
     rates = read_solve_rates(Path(options.profile)) if options.profile else {}
     assigned: list[Assigned] = []
+    errors = RowErrors()
     with (
         SplitWriter(report.folder) as writer,
         _open_executor(options, report, open_executor)
@@ -203,7 +204,8 @@ def _convert(
                 split = source.standard_split(converted.problem, place) or raw_split
             except DataError as error:
                 if "malformed" not in options.drop:
-                    raise
+                    errors.add(place, error)
+                    continue
                 report.first_error = report.first_error or str(error)
                 # Without the folder: the output must not depend on where the input was.
                 short_place = Path(str(place)).name if isinstance(place.path, Path) else str(place)
@@ -227,6 +229,7 @@ def _convert(
             for reason in converted.left_out:
                 report.add_finding(Finding("test_left_out", split, task_id, reason[:300]))
             writer.write(split, hide_tests(converted.problem, options.hide_tests, options.seed))
+    errors.raise_any("; --drop malformed leaves them out" if seen else "")
     report.counts = writer.counts
     if rates and not report.has_solve_rates:
         raise DataError(

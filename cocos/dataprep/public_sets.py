@@ -27,8 +27,7 @@ from cocos.dataprep.readers import read_file
 from cocos.dataprep.row_hints import read_problem, refuse_other_file
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source, convert_row
 from cocos.files.durable import write_atomically
-from cocos.files.json_lines import read_rows
-from cocos.problems import DataError, Problem, problem_to_row, unique_problems
+from cocos.problems import DataError, Problem, problem_to_row, problems_of_rows
 
 TIMEOUT_S = 60
 
@@ -97,7 +96,7 @@ def load_problem_set(reference: str) -> list[Problem]:
     """
     path = problems_file(reference)
     refuse_other_file(path)
-    return unique_problems(path, [(place, read_problem(row, place)) for place, row in read_rows(path)])
+    return problems_of_rows(path, read_problem)
 
 
 def parse_reference(reference: str) -> PublicSplit | None:

@@ -8,7 +8,7 @@ import gzip
 import json
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -41,6 +41,43 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.number}" if self.is_line else f"{self.path}: row {self.number}"
+
+
+MAX_LISTED = 10  # ids or errors in one message
+
+
+def listed(names: Sequence[object]) -> str:
+    """Return names for a message: ten at most, then a count. Example: `'a', 'b' and 12 more`."""
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return ", ".join(map(repr, names[:MAX_LISTED])) + more
+
+
+class RowErrors:
+    """Errors of a file's rows, which are raised together: ten at most, equal ones once with all places."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, list[Place]] = {}  # error without its place -> places
+
+    def add(self, place: Place, error: DataError) -> None:
+        """Keep the error of a row; raise DataError if it is the tenth."""
+        self._places.setdefault(str(error).removeprefix(f"{place}: "), []).append(place)
+        if sum(map(len, self._places.values())) == MAX_LISTED:
+            self.raise_any(" (reading stopped at the tenth error)")
+
+    def raise_any(self, remedy: str = "") -> None:
+        """Raise DataError if there was an error.
+
+        Args:
+            remedy: Text after the errors.
+
+        """
+        texts = []
+        for reason, (first, *others) in self._places.items():
+            numbers = ", ".join(str(place.number) for place in others)
+            also = f" (also {'line' if first.is_line else 'row'} {numbers})" if others else ""
+            texts.append(f"{first}{also}: {reason}")
+        if texts:
+            raise DataError("; ".join(texts) + remedy)
 
 
 def read_rows(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[Place, object]]:

@@ -165,6 +165,26 @@ def test_missing_files_unknown_sources_and_existing_folders_are_refused(prepare,
     assert not (tmp_path / "out").exists() and contents(tmp_path / "full") == {"note": b"mine"}
 
 
+def test_findings_have_the_users_ids_and_a_command_that_leaves_their_rows_out(prepare, tmp_path, capsys):
+    rows = [ROW | {"ID": f"mine-{number}"} for number in range(13)]
+    rows = [{name: value for name, value in row.items() if name != "task_id"} for row in rows]
+    words = ("jsonl", "--input", written(tmp_path / "mine.jsonl", *rows), "--splits", 1, 0, 0)
+    assert prepare(*words, "--checks", "overlap", "--output_dir", tmp_path / "out") == 0
+    *_, last, more, command = [*capsys.readouterr().out.splitlines()]
+    assert "duplicate: train/mine-" in last and more == "  and 2 more in findings.jsonl"
+    python, verb, *again = shlex.split(command.removeprefix("to leave these rows out: "))
+    assert (python, verb) == ("cocos", "prepare") and prepare(*again) == 0
+    assert [problem.task_id for problem in load_problems(tmp_path / "out_dropped/train.jsonl")] == ["mine-0"]
+
+
+def test_wrong_rows_are_named_together_equal_ones_once(prepare, tmp_path, capsys):
+    data = written(tmp_path / "a.jsonl", ROW, ROW | {"text": 3}, ROW, ROW | {"text": 4})
+    assert prepare("jsonl", "--input", data, "--output_dir", tmp_path / "out") == 2
+    errors = capsys.readouterr().err
+    assert "a.jsonl:2 (also line 4): field 'text' is int; expected a string; " in errors
+    assert "a.jsonl:3: task_id '1' occurs twice; make every id unique; --drop malformed leaves them" in errors
+
+
 def refusal(prepare, capsys, *words) -> str:
     """Return the one line in which prepare_data.py refuses its arguments."""
     assert prepare(*words) == 2
@@ -232,7 +252,7 @@ def test_columns_of_other_names_are_listed_with_an_example_for_this_file(prepare
     splits = ("--splits", 0, 0, 1, "--checks")
     assert prepare(*given, "test_list=asserts", "--tests", "lines", *splits) == 0
     assert capsys.readouterr().out.splitlines()[1] == (
-        "columns that are not used: answer, id; no problem has a reference, so none was checked; "
+        "columns that are not used: answer; no problem has a reference, so none was checked; "
         "name its column: --columns text=question test_list=asserts code=answer"
     )
 

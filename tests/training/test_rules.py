@@ -9,12 +9,13 @@ from transformers import set_seed
 
 from cocos.assembly.data import load_training_data
 from cocos.config.cocos_options import CoCoSOptions
+from cocos.config.command_line import check_options
 from cocos.generation.huggingface import HuggingFaceGenerator
 from cocos.problems import load_problems, save_problems
 from cocos.prompts import answer, named_protocol
 from cocos.rewards import Score
 from cocos.training.dynamic_sampling import Batch, Group
-from tests.support.paths import TOY
+from tests.support.paths import ROOT, TOY
 from tests.support.training import play
 
 WORDS = named_protocol("cocos")
@@ -197,8 +198,23 @@ def data(tmp_path, **options):
 
 def test_a_problem_whose_tests_all_are_visible_cannot_be_paid_by_hidden_ones(tmp_path):
     assert len(data(tmp_path, reward_tests="hidden", visible_tests=2).prompts) == 3
-    with pytest.raises(ValueError, match="hides none of its 3 tests; see --visible_tests"):
+    with pytest.raises(
+        ValueError, match=r"3 problems of .* have no hidden test, so none is left to train; lower"
+    ):
         data(tmp_path, reward_tests="hidden", visible_tests=3)
+
+
+def test_problems_without_a_hidden_test_are_left_out_of_a_training_that_pays_for_those(tmp_path, capsys):
+    first, *others = load_problems(TOY / "train.jsonl")[:14]
+    single = [replace(problem, test_list=problem.test_list[:1]) for problem in others]
+    save_problems([*single, first], tmp_path / "mine.jsonl")
+    words = ["--config", str(ROOT / "configs/quick.yaml"), "--train_data", str(tmp_path / "mine.jsonl")]
+    loaded = load_training_data(check_options(CoCoSOptions, "", words))
+    assert loaded.problems == [
+        replace(first, test_list=first.test_list[:1], hidden_test_list=first.test_list[1:])
+    ]
+    [note] = capsys.readouterr().err.splitlines()
+    assert "13 problems of" in note and note.endswith(f"{others[9].task_id!r} and 3 more")
 
 
 def test_tests_that_are_told_can_stay_out_of_the_prompt(tmp_path):

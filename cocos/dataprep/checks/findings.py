@@ -37,3 +37,7 @@ class Finding:
     task_id: str  # id of the row within the split
     detail: str  # description; it is the same in every run
     other: str = ""  # `split/task_id` of the row that this row repeats, or ""
+
+    def __str__(self) -> str:
+        other = self.other and f" as {self.other}"
+        return f"{self.kind}: {self.split}/{self.task_id}: {self.detail}{other}"

@@ -112,7 +112,8 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
 
     Args:
         row: Values as JSON, CSV or Parquet contains them; in CSV a list is a cell of JSON text.
-        columns: MBPP field -> column. A field that is missing here is read from the column of the same name.
+        columns: MBPP field -> column. A field that is missing here is read from the column of the same name,
+            and `task_id` also from `id`.
         form: Format of `test_list`: `list` of tests, `lines` (a program of asserts), `check` (HumanEval) or
             `pytest` (a test file). Imports at the head of a list or of lines become `test_imports`.
 
@@ -127,6 +128,8 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
     origins = {field: columns.get(field, field) for field in MBPP_FIELDS}
     if origins["text"] not in row and "prompt" in row:
         origins["text"] = "prompt"
+    if origins["task_id"] not in row:  # as ID or Id, too
+        origins["task_id"] = next((column for column in row if column.lower() == "id"), "task_id")
     values = {field: row[column] for field, column in origins.items() if column in row}
     if missing := missing_fields(values):
         example = columns_example(list(row), missing, [f"{field}={name}" for field, name in columns.items()])
