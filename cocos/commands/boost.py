@@ -26,8 +26,9 @@ def main() -> None:
     from cocos.config.trl_configs import BoostConfig
     from cocos.files.run_record import checksums, run_record
     from cocos.prompts import named_protocol
+    from cocos.training.changes import accepted_changes
     from cocos.training.model_card import ModelCard
-    from cocos.training.resumable_trainer import accepted_changes, run_training
+    from cocos.training.resumable_trainer import run_training
     from cocos.training.start import check_start, full_options, starting_model
 
     args, checkpoint = full_options(BoostConfig, __doc__)

@@ -32,8 +32,9 @@ def main() -> None:
     from cocos.planning.dry_run import dry_run
     from cocos.planning.lengths import check_prompts, longest_transcript
     from cocos.planning.workload import left_out_text
+    from cocos.training.changes import accepted_changes
     from cocos.training.model_card import ModelCard
-    from cocos.training.resumable_trainer import accepted_changes, run_training
+    from cocos.training.resumable_trainer import run_training
     from cocos.training.start import check_start, full_options, starting_model
     from cocos.training.trainer import CoCoSTrainer
 

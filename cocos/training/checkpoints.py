@@ -10,10 +10,9 @@ import logging
 import os
 import threading
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -67,53 +66,6 @@ def find_checkpoint(requested: str | None, output_dir: str) -> str | None:
         f"--resume_from_checkpoint {requested}: no complete checkpoint in {output_dir}{''.join(skipped)}; "
         f"leave the option out and choose another --output_dir to start at step 0"
     )
-
-
-def changes_since(
-    folder: Path, record: Mapping[str, Any], names: Iterable[str], defaults: Mapping[str, Any]
-) -> list[str]:
-    """Return what differs between the run in a folder and its continuation, in words.
-
-    Args:
-        folder: Output folder of the run, with its run.json.
-        record: Record of the continuation.
-        names: Options that are compared; the checksums of the data are, too.
-        defaults: Values of options that an older version did not have.
-
-    Raises:
-        ValueError: run.json cannot be read.
-
-    """
-    try:
-        old = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        before = {name: old["options"].get(name, defaults.get(name)) for name in names} | old["data_sha256"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{folder}/run.json is not a readable record of the run ({error!r}); remove the file to continue "
-            "without a comparison of the options"
-        ) from None
-    new = json.loads(json.dumps(record, default=str))  # with JSON's types
-    after = {name: new["options"].get(name) for name in names} | new["data_sha256"]
-    was, now = _num_processes(old["options"]), _num_processes(new["options"])
-    changes = [f"the number of processes was {was}, is {now}"] if was and now and was != now else []
-    for name in DERIVED_FROM_PROCESSES if changes else ():  # nobody has typed these
-        before.pop(name, None)
-        after.pop(name, None)
-    return changes + [
-        f"{name} was {before.get(name)!r}, is {after.get(name)!r}"
-        for name in sorted(before.keys() | after.keys())
-        if before.get(name) != after.get(name)
-    ]
-
-
-DERIVED_FROM_PROCESSES = ("gradient_accumulation_steps", "steps_per_generation")
-
-
-def _num_processes(options: Mapping[str, Any]) -> int | None:
-    """Return the number of processes of a run, from its sizes of batches; None if they are not recorded."""
-    names = ("global_batch_size", "per_device_train_batch_size", "gradient_accumulation_steps")
-    whole, per_device, steps = (options.get(name) for name in names)
-    return whole // (per_device * steps) if whole and per_device and steps else None
 
 
 def checkpoint_fault(checkpoint: Path) -> str | None:

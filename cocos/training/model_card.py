@@ -98,6 +98,8 @@ class ModelCard:
             metrics=evaluation_at(state, step),
             num_turns=self.options.get("num_turns", 2),
             max_new_tokens=self.options.get("max_completion_length", 512),
+            # Not with paths of this machine.
+            changes=[text for text in self.record.get("changes", []) if "/" not in text],
             settings={n: self.options[n] for n in names if self.options.get(n) not in (None, False, [])},
         )
 

@@ -3,24 +3,26 @@
 Does not know what is trained. `run_training` is the part of a training command after its inputs are loaded.
 """
 
+import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from accelerate.utils import gather_object
 from huggingface_hub.errors import HfHubHTTPError
 from transformers import Trainer, TrainerControl
 from transformers.utils.logging import disable_progress_bar
 
-from cocos.config.option import ROLES, default_values, option_names
-from cocos.config.trl_configs import HALF_WEIGHTS, INHERITED, BoostConfig, CoCoSConfig
+from cocos.config.trl_configs import HALF_WEIGHTS
 from cocos.files.durable import FolderLock, save_json
 from cocos.files.output_folder import check_training_folder, run_kind
 from cocos.generation import GenerationStopped
 from cocos.training.callbacks import Clock, FirstUpdates, SaveByTime
+from cocos.training.changes import accepted_changes, all_changes, change_evaluation
 from cocos.training.checkpoints import (
-    changes_since,
     checkpoint_fault,
     evaluation_at,
     follow_umask,
@@ -36,6 +38,7 @@ from cocos.training.console import StartLines, end_lines, show_lines
 from cocos.training.model_card import ModelCard
 from cocos.training.monitor import peak_memory_mb
 from cocos.training.run_log import RunLog
+from cocos.training.schedule import apply_options, avoid_rate_zero, group_options
 from cocos.training.signals import StopOnSignal
 from cocos.training.start import start_wandb_run
 
@@ -56,6 +59,7 @@ class ResumableTrainer(Trainer):
         clock: Measures the time that the run still takes.
         collapsed: What has shown that the training has collapsed; "": nothing has.
         stop_on_signal: Ends the run on Ctrl-C, SIGTERM and SIGHUP; None before the run.
+        has_other_evaluation: The evaluations of the run that is continued are not comparable with this one's.
 
     """
 
@@ -64,6 +68,7 @@ class ResumableTrainer(Trainer):
     clock: Clock | None = None
     collapsed: str = ""
     stop_on_signal: StopOnSignal | None = None
+    has_other_evaluation: bool = False
     control: TrainerControl
 
     def remarks(self) -> list[str]:
@@ -183,6 +188,35 @@ class ResumableTrainer(Trainer):
             self.callback_handler.on_train_end(self.args, self.state, self.control)  # exits
         return super()._finalize_training(trial, num_train_samples, start_time)
 
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """Create the schedule without updates at rate 0, and note what options decide for the optimizer."""
+        is_new, args = self.lr_scheduler is None, self.args
+        try:
+            schedule = super().create_scheduler(num_training_steps, optimizer)
+            if is_new:
+                avoid_rate_zero(schedule, num_training_steps)
+        except (TypeError, ValueError) as error:
+            kwargs = json.dumps(args.lr_scheduler_kwargs or {})
+            raise ValueError(
+                f"--lr_scheduler_type {args.lr_scheduler_type.value}, --lr_scheduler_kwargs {kwargs}: {error}"
+            ) from None
+        self._group_options = group_options(optimizer or self.optimizer)
+        return schedule
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        """Load the states of a checkpoint; rates and other options are those of this run."""
+        super()._load_optimizer_and_scheduler(checkpoint)
+        schedule: Any = getattr(self.lr_scheduler, "scheduler", self.lr_scheduler)  # DeepSpeed wraps it
+        apply_options(self.optimizer, schedule, self._group_options)
+
+    def _init_training_state(self, max_steps: int, *more: Any) -> Any:
+        """Load the state of a checkpoint, but not how often its run logged, evaluated and saved."""
+        trained = super()._init_training_state(max_steps, *more)
+        self.state.compute_steps(self.args, max_steps)
+        if self.has_other_evaluation:
+            self.state.best_metric = self.state.best_global_step = self.state.best_model_checkpoint = None
+        return trained
+
     def _issue_warnings_after_load(self, load_result: Any) -> None:
         """Warn about missing keys, but not about tied weights, which are saved once under another name."""
         tied = getattr(self.accelerator.unwrap_model(self.model), "all_tied_weights_keys", {})
@@ -214,7 +248,11 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
             check_training_folder(out, run_kind(vars(args)), checkpoint is not None)
         record = dict(card.record)
         if checkpoint and trainer.is_world_process_zero():
-            record["changes"] = accepted_changes(args, record, Path(checkpoint).parent)
+            changes = accepted_changes(args, record, Path(checkpoint).parent)
+            record["changes"] = all_changes(changes, Path(checkpoint))
+            trainer.has_other_evaluation = change_evaluation(args, changes)
+            card = replace(card, record=record)
+        [trainer.has_other_evaluation, *_] = gather_object([trainer.has_other_evaluation])
         if "wandb" in args.report_to and trainer.is_world_process_zero():
             record["wandb_run_id"] = start_wandb_run(args, Path(checkpoint).parent if checkpoint else None)
         _add_callbacks(trainer, card, checkpoint)
@@ -227,25 +265,6 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
         if trainer.is_world_process_zero():
             print(end_lines(card, args, trainer.state, trainer.remarks()), flush=True)
         trainer.end()
-
-
-def accepted_changes(args: BoostConfig | CoCoSConfig, record: Mapping[str, Any], folder: Path) -> list[str]:
-    """Return what a run changes that continues one of a folder; a folder without run.json says nothing.
-
-    Raises:
-        ValueError: Something has changed, and --accept_changes is not given.
-
-    """
-    declared = option_names(type(args), *(role for role in ROLES if role not in ("run", "executor")))
-    names = [*declared, *INHERITED]
-    known = (folder / "run.json").exists()
-    changes = changes_since(folder, record, names, default_values(type(args))) if known else []
-    if changes and not args.accept_changes:
-        raise ValueError(
-            f"{folder} was made with other data or options: {'; '.join(changes)}; restore them, or "
-            "continue nevertheless with --accept_changes true"
-        )
-    return changes
 
 
 @contextmanager

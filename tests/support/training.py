@@ -16,6 +16,14 @@ def signalled(trainer, trajectories):  # the programs of update {update} have ru
 CoCoSTrainer.rows = signalled
 """
 
+# Options of a run whose first update changes no bit of the weights, and whose second destroys the model.
+DESTRUCTIVE_AFTER_ONE = {
+    "lr_scheduler_type": "cosine_warmup_with_min_lr",
+    "lr_scheduler_kwargs": {"warmup_lr_rate": 1e-30, "min_lr_rate": 1.0},
+    "warmup_steps": 2,
+    "learning_rate": 5.0,
+}
+
 
 def play(trainer, num_problems=4, numbers=None):
     """Return the trajectories of the first problems, or of these ones, and the inputs that request them."""

@@ -4,6 +4,7 @@ import pytest
 
 from cocos.problems import load_problems
 from tests.support.paths import TOY
+from tests.support.training import DESTRUCTIVE_AFTER_ONE
 
 pytestmark = pytest.mark.processes
 
@@ -45,7 +46,7 @@ def test_the_best_weights_are_saved_between_two_regular_checkpoints(make_trainer
     """An evaluation after each update; the second update destroys the model, and --save_steps is 4."""
     trainer = make_trainer(
         dev_problems=load_problems(TOY / "train.jsonl")[:24],
-        **{"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 1, "learning_rate": 5.0},
+        **DESTRUCTIVE_AFTER_ONE,
         **{"num_turns": 1, "max_truncated_share": 1.0, "max_steps": 3, "eval_steps": 1, "save_steps": 4},
         dev_data="dev.jsonl",
     )

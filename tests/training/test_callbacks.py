@@ -11,10 +11,11 @@ from cocos.training.callbacks import SaveByTime
 from cocos.training.collapse import COLLAPSED_LOGS, CollapseWarning
 from cocos.training.console import clock_text
 from tests.support.paths import TOY
+from tests.support.training import DESTRUCTIVE_AFTER_ONE
 
 COLLAPSING = {
-    # The first update has the learning rate 0, the others one that destroys the model.
-    **{"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 1, "learning_rate": 5.0},
+    # The first update changes no bit, the others destroy the model.
+    **DESTRUCTIVE_AFTER_ONE,
     **{"num_turns": 1, "max_truncated_share": 1.0, "max_steps": 5, "eval_steps": 1, "save_steps": 1},
     **{"dev_data": "dev.jsonl", "save_total_limit": 2},
 }

@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from cocos.executor import Executor
+from cocos.problems import load_problems
+from cocos.training.changes import Change, change_evaluation
 from cocos.training.checkpoints import checkpoint_fault, find_checkpoint, write_checksums
 from tests.support.paths import TOY
 from tests.support.training import SIGNAL_IN_UPDATE, process
@@ -198,6 +201,49 @@ def test_a_finished_run_that_is_resumed_trains_nothing_and_leaves_the_best_model
     assert not (tmp_path / "out/checkpoint-4").exists()
 
 
+def test_a_run_that_is_continued_past_its_end_trains_with_the_options_of_its_continuation(
+    make_trainer, tmp_path
+):
+    """Two updates, then two more with other options: each is made, at the rate that its log entry has."""
+    saved = {"save_strategy": "steps", "save_steps": 1, "save_total_limit": 4, "lr_scheduler_type": "linear"}
+    make_trainer(learning_rate=3e-4, **saved).train()
+    other = {"learning_rate": 1e-3, "weight_decay": 0.5, "adam_beta1": 0.8, "adam_epsilon": 1e-6}
+    again = make_trainer(max_steps=4, **saved | {"save_steps": 0.25}, **other)
+    again.train(resume_from_checkpoint=str(tmp_path / "out/checkpoint-2"))
+    logged = [log for log in again.state.log_history if "loss" in log]
+    # 3e-4 * 2/2 and 1/2, then 1e-3 * 2/4 and 1/4; 8 problems, 4 an update
+    assert [log["learning_rate"] for log in logged] == pytest.approx([3e-4, 1.5e-4, 5e-4, 2.5e-4])
+    assert [log["epoch"] for log in logged] == [0.5, 1.0, 1.5, 2.0]
+    checkpoints = [tmp_path / f"out/checkpoint-{step}" for step in range(1, 5)]
+    weights = [load_file(folder / "model.safetensors") for folder in checkpoints]
+    for before, after in pairwise(weights):
+        assert any((after[name] != before[name]).any() for name in before)
+    groups = torch.load(checkpoints[2] / "optimizer.pt")["param_groups"]
+    assert [group["weight_decay"] for group in groups] == [0.5, 0.0]
+    assert all((group["betas"], group["eps"]) == ((0.8, 0.999), 1e-6) for group in groups)
+    assert [group["lr"] for group in groups] == [2.5e-4, 2.5e-4], "of update 4"
+
+
+def test_the_best_checkpoint_is_forgotten_if_another_evaluation_chooses_it(make_trainer, tmp_path):
+    options = {"dev_data": "dev.jsonl", "dev_problems": load_problems(TOY / "dev.jsonl")[:2]}
+    options |= {"eval_steps": 1, "save_steps": 1, "max_steps": 1}
+    first = make_trainer(**options)
+    first.train()
+    state_file = tmp_path / "out/checkpoint-1/trainer_state.json"
+    state_file.write_text(json.dumps(json.loads(state_file.read_text()) | {"best_metric": 1.1}))
+    for is_other, best in ((False, 1), (True, 2)):
+        again = make_trainer(**options | {"max_steps": 2})
+        again.has_other_evaluation = is_other
+        again.train(resume_from_checkpoint=str(tmp_path / "out/checkpoint-1"))
+        assert again.state.best_global_step == best
+    gamma, num_turns, dev = Change("gamma", 0, 1), Change("num_turns", 2, 3), Change("dev.jsonl", "a", "b")
+    assert [change_evaluation(again.args, [change]) for change in (gamma, num_turns, dev)] == [
+        False,
+        True,
+        True,
+    ]
+
+
 def test_the_memory_of_warnings_and_the_executors_counts_are_taken_up(make_trainer, tmp_path):
     """A gap that was first seen before the interruption, and programs that another process executed."""
     options = {"max_steps": 1, "save_strategy": "steps", "save_steps": 1, "global_batch_size": 16}
@@ -276,3 +322,22 @@ def test_boost_is_stopped_and_resumed_in_the_same_way(tmp_path):
     assert all(torch.equal(before[key], after[key]) for key in before)
     moved = load_file(whole / "checkpoint-1/model.safetensors")
     assert any((before[key] != moved[key]).any() for key in before)
+
+    more = (
+        "--max_steps",
+        4,
+        "--learning_rate",
+        1e-3,
+        "--lr_scheduler_type",
+        "linear",
+        "--accept_changes",
+        True,
+    )
+    end(process(*words, "--output_dir", whole, "--resume_from_checkpoint", "last", *more))
+    last = state(whole / "checkpoint-4")["log_history"][-1]
+    assert (last["step"], last["learning_rate"]) == (4, 2.5e-4)
+    before, after = (load_file(whole / f"checkpoint-{step}/model.safetensors") for step in (3, 4))
+    assert any((before[key] != after[key]).any() for key in before)
+    card, record = (whole / "README.md").read_text(), json.loads((whole / "run.json").read_text())
+    for change in ("learning_rate was 0.0005, is 0.001", "max_steps was 3, is 4"):
+        assert f"{change} after update 3" in card and f"{change} after update 3" in record["changes"]

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from cocos.files.durable import FolderLock
-from cocos.training.checkpoints import changes_since
+from cocos.training.changes import changes_since
 from tests.support.commands import command, complaint, succeed
 from tests.support.paths import TOY
 
@@ -114,7 +114,7 @@ def test_other_data_and_options_are_refused_by_name_and_recorded_if_they_are_acc
     done = command(*words, "--accept_changes", "true")
     assert done.returncode == 0, done.stderr[-2000:]
     changes = json.loads((finished / "run.json").read_text())["changes"]
-    assert "gamma was 0.5, is 0.9" in changes
+    assert "gamma was 0.5, is 0.9 after update 1" in changes
 
 
 def test_another_rank_of_the_adapter_and_another_base_model_are_refused_in_one_line(tmp_path):
@@ -125,6 +125,12 @@ def test_another_rank_of_the_adapter_and_another_base_model_are_refused_in_one_l
     line = complaint(*words, *other, "--resume_from_checkpoint", "last")
     for change in ("lora_r was 4, is 8", "lora_alpha was 32, is 64", "model_name_or_path was"):
         assert change in line
+    line = complaint(*words, *other, "--resume_from_checkpoint", "last", "--accept_changes", "true")
+    assert "a resumed run cannot change lora_r: restore that" in line
+
+
+def texts(changes):
+    return [str(change) for change in changes]
 
 
 def test_the_changes_are_those_of_the_named_options_and_of_the_data(tmp_path):
@@ -132,13 +138,13 @@ def test_the_changes_are_those_of_the_named_options_and_of_the_data(tmp_path):
     (tmp_path / "run.json").write_text(json.dumps(record))
     assert changes_since(tmp_path, record, ["gamma", "answers"], {}) == []
     other = {"options": {"gamma": 0.9, "seed": 2, "answers": ()}, "data_sha256": {"a": "2"}}
-    assert changes_since(tmp_path, other, ["gamma", "answers"], {}) == [
+    assert texts(changes_since(tmp_path, other, ["gamma", "answers"], {})) == [
         "a was '1', is '2'",
         "gamma was 0.5, is 0.9",
     ]
     newer = {"options": record["options"] | {"limit": None, "max_steps": 2}, "data_sha256": {"a": "1"}}
     defaults = {"limit": None, "max_steps": 3, "gamma": 0.7}
-    assert changes_since(tmp_path, newer, ["gamma", "limit", "max_steps"], defaults) == [
+    assert texts(changes_since(tmp_path, newer, ["gamma", "limit", "max_steps"], defaults)) == [
         "max_steps was 3, is 2"  # an option that the run's version did not have
     ]
     (tmp_path / "run.json").write_text("{")
@@ -157,7 +163,7 @@ def test_another_number_of_processes_is_named_instead_of_what_follows_from_it(tm
 
     names = ["gamma", "gradient_accumulation_steps", "steps_per_generation"]
     (tmp_path / "run.json").write_text(json.dumps(record(1, gamma=0.5)))
-    assert changes_since(tmp_path, record(2, gamma=0.9), names, {}) == [
+    assert texts(changes_since(tmp_path, record(2, gamma=0.9), names, {})) == [
         "the number of processes was 2, is 1",
         "gamma was 0.5, is 0.9",
     ]

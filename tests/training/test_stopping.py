@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from cocos.training.checkpoints import full_memory_named
 from tests.support.commands import command, succeed
 from tests.support.paths import TOY
-from tests.support.training import process
+from tests.support.training import DESTRUCTIVE_AFTER_ONE, process
 
 pytestmark = pytest.mark.processes
 
@@ -152,7 +152,9 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path):
 def test_a_stopped_boost_run_keeps_its_last_checkpoint_beside_a_better_one(rows, tmp_path):
     """With --save_total_limit 1, transformers would delete the last one and keep the best only."""
     words = boost(rows, tmp_path / "out", "--eval_data", rows, "--max_steps", 5, "--eval_steps", 1)
-    words += ("--save_steps", 1, "--save_total_limit", 1, "--learning_rate", 0.3, "--warmup_steps", 1)
+    words += ("--save_steps", 1, "--save_total_limit", 1)
+    for name, value in DESTRUCTIVE_AFTER_ONE.items():
+        words += (f"--{name}", json.dumps(value) if isinstance(value, dict) else value)
     status, lines = end(process(*words, before=CTRL_C_IN_BOOST))
     assert status == 130
     assert lines[-1] == "stopped by Ctrl-C after update 2 of 5; continue with --resume_from_checkpoint last"
