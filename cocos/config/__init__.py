@@ -9,12 +9,13 @@
     turn_options.py      rules between the turns, and repair agents
     executor_options.py  isolation, limits and packages of the programs under test
     arguments.py         a field of a dataclass -> an argument of argparse
+    schedule.py          learning rate of every update, from the options
     config_file.py       files of --config: YAML, JSON, run.json
     option.py            declaration of one option
     ranks.py             number of ranks, from the environment that launchers set
     command_line.py      flags and a config file -> a dataclass; the parser of the commands without one
 
 Nothing here opens a file or builds anything: `cocos.assembly` does. Defaults are the paper's. The flags of
-the released CoCoS commands are aliases of the names used here. Only `trl_configs.py` imports torch, so that
---help and errors in options are fast.
+the released CoCoS commands are aliases of the names used here. Only `trl_configs.py` and `schedule.py` import
+torch, so that --help and errors in options are fast.
 """

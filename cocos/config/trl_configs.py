@@ -15,6 +15,7 @@ from trl import ModelConfig, RLOOConfig, SFTConfig
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.option import default_values, option
 from cocos.config.ranks import is_main_process, num_ranks
+from cocos.config.schedule import new_schedule
 from cocos.config.training_options import BoostOptions
 
 logger = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class BoostConfig(BoostOptions, ModelConfig, SFTConfig):
         ModelConfig.__post_init__(self)
         SFTConfig.__post_init__(self)
         _set_model_init_kwargs(self)
+        _check_schedule(self)
 
 
 @dataclass
@@ -90,6 +92,7 @@ class CoCoSConfig(CoCoSOptions, ModelConfig, RLOOConfig):
         ModelConfig.__post_init__(self)
         RLOOConfig.__post_init__(self)
         _set_model_init_kwargs(self)
+        _check_schedule(self)
 
     @property
     def max_executor_wait_s(self) -> float | None:
@@ -219,3 +222,10 @@ def _set_model_init_kwargs(args: BoostConfig | CoCoSConfig) -> None:
         "dtype": args.dtype,
     }
     args.model_init_kwargs = chosen | (args.model_init_kwargs or {})
+
+
+def _check_schedule(args: BoostConfig | CoCoSConfig) -> None:
+    """Create the schedule; with --num_train_epochs, whose updates are not known yet, the trainer does."""
+    if args.max_steps > 0:
+        optimizer = torch.optim.SGD([torch.zeros(1)], lr=args.learning_rate)
+        new_schedule(args, optimizer, args.max_steps)

@@ -1,20 +1,26 @@
-"""Options and data that differ between a run and its continuation."""
+"""Options and data that differ between a run and its continuation, and the options of a loaded optimizer."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+
 from cocos.config.option import ROLES, default_values, option_names
+from cocos.config.schedule import set_rates
 from cocos.config.trl_configs import INHERITED, BoostConfig, CoCoSConfig
-from cocos.training.schedule import ADAPTIVE
 
 # Options that a continued run cannot change: the optimizer's state and the adapter's weights depend on them.
 FIXED = (
     *("optim", "optim_args", "optim_target_modules", "use_peft", "lora_r", "lora_target_modules"),
     *("lora_target_parameters", "lora_modules_to_save", "use_dora"),
 )
+ADAPTIVE = ("reduce_lr_on_plateau", "greedy")  # schedules whose rate follows from evaluations
 FIXED_IF_ADAPTIVE = ("lr_scheduler_type", "lr_scheduler_kwargs", "learning_rate")
+# Entries of the optimizer's groups that options decide: --learning_rate, --weight_decay, --adam_beta1, ...
+GROUP_OPTIONS = ("initial_lr", "weight_decay", "betas", "eps")
 # Roles of the options, and data, that an evaluation during training depends on.
 EVALUATED_ROLES = ("wording", "prompt", "rule", "given", "length")
 EVALUATED_DATA = ("dev_data", "eval_data")
@@ -123,3 +129,26 @@ def change_evaluation(args: BoostConfig | CoCoSConfig, changes: Sequence[Change]
     data = [getattr(args, name, None) for name in EVALUATED_DATA]
     names = {*option_names(type(args), *EVALUATED_ROLES), *EVALUATED_DATA, *data}
     return any(change.name in names for change in changes)
+
+
+def group_options(optimizer: Optimizer) -> list[dict[str, Any]]:
+    """Return what the options have decided for each group of an optimizer that has loaded no state yet."""
+    return [{n: group[n] for n in GROUP_OPTIONS if n in group} for group in optimizer.param_groups]
+
+
+def apply_options(optimizer: Optimizer, schedule: LRScheduler, options: list[dict[str, Any]]) -> None:
+    """Give an optimizer and a schedule that have loaded their states the options of the run that continues.
+
+    The moments and the number of the update stay. A schedule that follows from evaluations keeps its rate.
+
+    Args:
+        optimizer: Optimizer with the groups of the checkpoint.
+        schedule: Schedule at the update of the checkpoint.
+        options: See `group_options`.
+
+    """
+    for group, chosen in zip(optimizer.param_groups, options, strict=True):
+        group.update(chosen)
+    if isinstance(schedule, LambdaLR):
+        schedule.base_lrs = [chosen["initial_lr"] for chosen in options]
+        set_rates(schedule)

@@ -29,21 +29,26 @@ def checked_options(options_type: type[OwnOptions], description: str | None) -> 
         is_resumed = options.resume_from_checkpoint is not None
         check_training_folder(Path(options.output_dir), run_kind(vars(options)), is_resumed)
     if options.deepspeed:
-        _check_json_file("--deepspeed", options.deepspeed)
+        _check_deepspeed(options.deepspeed)
     silence_library_messages()
     return options
 
 
-def _check_json_file(option: str, path: str) -> None:
-    """Raise ValueError with option and file if a file is not a JSON object."""
+def _check_deepspeed(path: str) -> None:
+    """Raise ValueError with the file if it is not a JSON object, or has a schedule of its own."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ValueError(f"{option} {path}: cannot be read ({error.strerror}); give a JSON file") from None
+        raise ValueError(f"--deepspeed {path}: cannot be read ({error.strerror}); give a JSON file") from None
     except ValueError as error:
-        raise ValueError(f"{option} {path}: not valid JSON ({error}); repair the file") from None
+        raise ValueError(f"--deepspeed {path}: not valid JSON ({error}); repair the file") from None
     if not isinstance(content, dict):
-        raise ValueError(f"{option} {path}: a JSON {type(content).__name__}; give an object of settings")
+        raise ValueError(f"--deepspeed {path}: a JSON {type(content).__name__}; give an object of settings")
+    if "scheduler" in content:
+        raise ValueError(
+            f"--deepspeed {path}: its scheduler would replace --lr_scheduler_type and --warmup_steps; leave "
+            "it out"
+        )
 
 
 # Logger, and words of the message.

@@ -3,7 +3,6 @@
 Does not know what is trained. `run_training` is the part of a training command after its inputs are loaded.
 """
 
-import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
@@ -16,12 +15,19 @@ from huggingface_hub.errors import HfHubHTTPError
 from transformers import Trainer, TrainerControl
 from transformers.utils.logging import disable_progress_bar
 
+from cocos.config.schedule import new_schedule
 from cocos.config.trl_configs import HALF_WEIGHTS
 from cocos.files.durable import FolderLock, save_json
 from cocos.files.output_folder import check_training_folder, run_kind
 from cocos.generation import GenerationStopped
 from cocos.training.callbacks import Clock, FirstUpdates, SaveByTime
-from cocos.training.changes import accepted_changes, all_changes, change_evaluation
+from cocos.training.changes import (
+    accepted_changes,
+    all_changes,
+    apply_options,
+    change_evaluation,
+    group_options,
+)
 from cocos.training.checkpoints import (
     checkpoint_fault,
     evaluation_at,
@@ -38,7 +44,6 @@ from cocos.training.console import StartLines, end_lines, show_lines
 from cocos.training.model_card import ModelCard
 from cocos.training.monitor import peak_memory_mb
 from cocos.training.run_log import RunLog
-from cocos.training.schedule import apply_options, avoid_rate_zero, group_options
 from cocos.training.signals import StopOnSignal
 from cocos.training.start import start_wandb_run
 
@@ -70,6 +75,7 @@ class ResumableTrainer(Trainer):
     stop_on_signal: StopOnSignal | None = None
     has_other_evaluation: bool = False
     control: TrainerControl
+    lr_scheduler: Any
 
     def remarks(self) -> list[str]:
         """Return what a finished run says about itself, one line each."""
@@ -190,30 +196,24 @@ class ResumableTrainer(Trainer):
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """Create the schedule without updates at rate 0, and note what options decide for the optimizer."""
-        is_new, args = self.lr_scheduler is None, self.args
-        try:
-            schedule = super().create_scheduler(num_training_steps, optimizer)
-            if is_new:
-                avoid_rate_zero(schedule, num_training_steps)
-        except (TypeError, ValueError) as error:
-            kwargs = json.dumps(args.lr_scheduler_kwargs or {})
-            raise ValueError(
-                f"--lr_scheduler_type {args.lr_scheduler_type.value}, --lr_scheduler_kwargs {kwargs}: {error}"
-            ) from None
-        self._group_options = group_options(optimizer or self.optimizer)
-        return schedule
+        optimizer = optimizer or self.optimizer
+        if self.lr_scheduler is None:
+            self.lr_scheduler = new_schedule(self.args, optimizer, num_training_steps)
+            self._created_lr_scheduler = True  # as transformers notes it
+        self._group_options = group_options(optimizer)
+        return self.lr_scheduler
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         """Load the states of a checkpoint; rates and other options are those of this run."""
         super()._load_optimizer_and_scheduler(checkpoint)
-        schedule: Any = getattr(self.lr_scheduler, "scheduler", self.lr_scheduler)  # DeepSpeed wraps it
+        schedule = getattr(self.lr_scheduler, "scheduler", self.lr_scheduler)  # DeepSpeed wraps it
         apply_options(self.optimizer, schedule, self._group_options)
 
     def _init_training_state(self, max_steps: int, *more: Any) -> Any:
         """Load the state of a checkpoint, but not how often its run logged, evaluated and saved."""
         trained = super()._init_training_state(max_steps, *more)
         self.state.compute_steps(self.args, max_steps)
-        if self.has_other_evaluation:
+        if self.has_other_evaluation and self.state.global_step < max_steps:
             self.state.best_metric = self.state.best_global_step = self.state.best_model_checkpoint = None
         return trained
 

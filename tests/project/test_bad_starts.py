@@ -138,6 +138,7 @@ def test_a_port_of_the_launcher_that_is_in_use_is_named_with_its_option(tmp_path
     [
         ("{", "not valid JSON"),
         ("[1]", "a JSON list; give an object"),
+        ('{"scheduler": {}}', "its scheduler would replace --lr_scheduler_type"),
         (None, "cannot be read (No such file or directory); give a JSON file"),
     ],
 )

@@ -11,9 +11,9 @@ from transformers.optimization import get_scheduler
 from transformers.trainer_utils import SchedulerType
 
 from cocos.config.option import ROLES, option_names
+from cocos.config.schedule import avoid_rate_zero
 from cocos.config.trl_configs import INHERITED, BoostConfig, CoCoSConfig
-from cocos.training.changes import FIXED, FIXED_IF_ADAPTIVE
-from cocos.training.schedule import ADAPTIVE, apply_options, avoid_rate_zero, group_options
+from cocos.training.changes import ADAPTIVE, FIXED, FIXED_IF_ADAPTIVE, apply_options, group_options
 from tests.support.paths import ROOT
 
 KINDS = sorted(kind.value for kind in SchedulerType)
@@ -154,9 +154,8 @@ def test_a_warm_up_may_be_a_share_of_the_updates_and_a_wrong_schedule_is_one_lin
         ("warmup_stable_decay", {}, "num_decay_steps"),
         ("cosine", {"num_cycles": 1.0}, "update 6 of 10 would have the learning rate 0"),
     ):
-        trainer = make_trainer(lr_scheduler_type=kind, lr_scheduler_kwargs=kwargs)
         with pytest.raises(ValueError, match=f"^--lr_scheduler_type {kind}, --lr_scheduler_kwargs .*{fault}"):
-            trainer.create_optimizer_and_scheduler(10)
+            make_trainer(lr_scheduler_type=kind, lr_scheduler_kwargs=kwargs, max_steps=10)
 
 
 def test_the_documentation_says_of_every_option_that_results_depend_on_what_a_resumed_run_does():

@@ -1,22 +1,45 @@
-"""Learning rate of every update, and the options of the optimizer when a run is continued.
+"""Learning rate of every update.
 
 A schedule of transformers begins its warm-up at rate 0. After the last update it is at rate 0 again, which is
 what the checkpoint of a finished run keeps. Thus the first update of the run, or of its continuation, would
 change nothing.
 """
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR, LRScheduler
-
-ADAPTIVE = ("reduce_lr_on_plateau", "greedy")  # schedules whose rate follows from evaluations
-# Entries of the optimizer's groups that options decide: --learning_rate, --weight_decay, --adam_beta1, ...
-GROUP_OPTIONS = ("initial_lr", "weight_decay", "betas", "eps")
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import TrainingArguments
+from transformers.optimization import get_scheduler
 
 
-def avoid_rate_zero(schedule: LRScheduler, num_updates: int) -> None:
+def new_schedule(args: TrainingArguments, optimizer: Optimizer, num_updates: int) -> Any:
+    """Return the schedule of a run at its first update; no update has rate 0.
+
+    Raises:
+        ValueError: The options fit no schedule, or an update would have rate 0.
+
+    """
+    try:
+        schedule = get_scheduler(
+            args.lr_scheduler_type,
+            optimizer,
+            args.get_warmup_steps(num_updates),
+            num_updates,
+            args.lr_scheduler_kwargs,
+        )
+        avoid_rate_zero(schedule, num_updates)
+    except (TypeError, ValueError) as error:
+        kwargs = json.dumps(args.lr_scheduler_kwargs or {})
+        raise ValueError(
+            f"--lr_scheduler_type {args.lr_scheduler_type.value}, --lr_scheduler_kwargs {kwargs}: {error}"
+        ) from None
+    return schedule
+
+
+def avoid_rate_zero(schedule: Any, num_updates: int) -> None:
     """Change a new schedule so that every update has a rate above 0.
 
     Args:
@@ -36,7 +59,7 @@ def avoid_rate_zero(schedule: LRScheduler, num_updates: int) -> None:
                 f"update {update + 1} of {num_updates} would have the learning rate 0 and change nothing; "
                 "choose another schedule, or a lowest rate above 0"
             )
-    _set_rates(schedule)
+    set_rates(schedule)
 
 
 def _above_zero(rate: Callable[..., float], num_updates: int) -> Callable[..., float]:
@@ -54,30 +77,7 @@ def _above_zero(rate: Callable[..., float], num_updates: int) -> Callable[..., f
     return lambda update: rate(min(update, num_updates - 1) + 1, **longer)
 
 
-def group_options(optimizer: Optimizer) -> list[dict[str, Any]]:
-    """Return what the options have decided for each group of an optimizer that has loaded no state yet."""
-    return [{n: group[n] for n in GROUP_OPTIONS if n in group} for group in optimizer.param_groups]
-
-
-def apply_options(optimizer: Optimizer, schedule: LRScheduler, options: list[dict[str, Any]]) -> None:
-    """Give an optimizer and a schedule that have loaded their states the options of the run that continues.
-
-    The moments and the number of the update stay. A schedule that follows from evaluations keeps its rate.
-
-    Args:
-        optimizer: Optimizer with the groups of the checkpoint.
-        schedule: Schedule at the update of the checkpoint.
-        options: See `group_options`.
-
-    """
-    for group, chosen in zip(optimizer.param_groups, options, strict=True):
-        group.update(chosen)
-    if isinstance(schedule, LambdaLR):
-        schedule.base_lrs = [chosen["initial_lr"] for chosen in options]
-        _set_rates(schedule)
-
-
-def _set_rates(schedule: LambdaLR) -> None:
+def set_rates(schedule: LambdaLR) -> None:
     """Set the rates of the schedule's present update; a schedule does so by itself after every update."""
     pairs = zip(schedule.base_lrs, schedule.lr_lambdas, strict=True)
     schedule._last_lr = [base * rate(schedule.last_epoch) for base, rate in pairs]
