@@ -83,3 +83,8 @@ def set_rates(schedule: LambdaLR) -> None:
     schedule._last_lr = [base * rate(schedule.last_epoch) for base, rate in pairs]
     for group, rate in zip(schedule.optimizer.param_groups, schedule._last_lr, strict=True):
         group["lr"] = rate
+
+
+def rate_before(schedule: Any) -> float:
+    """Return the rate of the update before the schedule's present one."""
+    return schedule.base_lrs[0] * schedule.lr_lambdas[0](schedule.last_epoch - 1)

@@ -15,7 +15,7 @@ from huggingface_hub.errors import HfHubHTTPError
 from transformers import Trainer, TrainerControl
 from transformers.utils.logging import disable_progress_bar
 
-from cocos.config.schedule import new_schedule
+from cocos.config.schedule import new_schedule, rate_before
 from cocos.config.trl_configs import HALF_WEIGHTS
 from cocos.files.durable import FolderLock, save_json
 from cocos.files.output_folder import check_training_folder, run_kind
@@ -202,6 +202,11 @@ class ResumableTrainer(Trainer):
             self._created_lr_scheduler = True  # as transformers notes it
         self._group_options = group_options(optimizer)
         return self.lr_scheduler
+
+    def _get_learning_rate(self) -> float:
+        """Return the rate of the update; a schedule that DeepSpeed steps is already at the next one."""
+        stepped = getattr(self.lr_scheduler, "scheduler", None)
+        return rate_before(stepped) if stepped else super()._get_learning_rate()
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         """Load the states of a checkpoint; rates and other options are those of this run."""

@@ -114,7 +114,7 @@ def test_other_data_and_options_are_refused_by_name_and_recorded_if_they_are_acc
     done = command(*words, "--accept_changes", "true")
     assert done.returncode == 0, done.stderr[-2000:]
     changes = json.loads((finished / "run.json").read_text())["changes"]
-    assert "gamma was 0.5, is 0.9 after update 1" in changes
+    assert "gamma was 0.5, is 0.9 after update 2" in changes
 
 
 def test_another_rank_of_the_adapter_and_another_base_model_are_refused_in_one_line(tmp_path):

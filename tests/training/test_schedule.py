@@ -11,7 +11,7 @@ from transformers.optimization import get_scheduler
 from transformers.trainer_utils import SchedulerType
 
 from cocos.config.option import ROLES, option_names
-from cocos.config.schedule import avoid_rate_zero
+from cocos.config.schedule import avoid_rate_zero, rate_before
 from cocos.config.trl_configs import INHERITED, BoostConfig, CoCoSConfig
 from cocos.training.changes import ADAPTIVE, FIXED, FIXED_IF_ADAPTIVE, apply_options, group_options
 from tests.support.paths import ROOT
@@ -47,6 +47,7 @@ def play(optimizer, schedule, updates):
         if isinstance(schedule, LambdaLR):
             assert schedule.get_last_lr()[0] == rates[-1], "what the log calls the rate of this update"
             schedule.step()
+            assert rate_before(schedule) == rates[-1], "where DeepSpeed has already stepped it"
     return rates
 
 
