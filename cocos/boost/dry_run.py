@@ -25,7 +25,7 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
         ValueError: The model or the adapter cannot be created.
 
     """
-    tokenizer, rows, eval_rows = inputs
+    tokenizer, rows, eval_rows, changed = inputs
     shape, layout = run_shapes(args, has_reference=False)
     lengths = sorted(len(row["input_ids"]) for row in rows + eval_rows)
     median, longest = lengths[len(lengths) // 2], lengths[-1]
@@ -39,7 +39,7 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
         update=PassTokens(*[args.per_device_train_batch_size * longest] * 2),
     )
     passes = updates * batch / len(rows)
-    warnings = too_many_passes(passes, MOST_PASSES)
+    warnings = [*filter(None, [changed]), *too_many_passes(passes, MOST_PASSES)]
     if longest > shape.context:
         warnings.append(f"a row has {longest} tokens, beyond the model's context of {shape.context}")
     return "\n\n".join(

@@ -1,13 +1,15 @@
 """Inputs and trainer of the Boost stage: the tokenizer, the tokenized rows, and TRL's SFTTrainer."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 from trl import SFTTrainer
 
-from cocos.boost.rows import TokenizedRow, load_tokenized
+from cocos.boost.rows import TokenizedRow, load_rows, load_tokenized
 from cocos.config.trl_configs import BoostConfig
+from cocos.generation.round_trip import Text, text_warning
 from cocos.generation.tokenizer import encode, load_tokenizer
 from cocos.prompts import BEGIN
 from cocos.training.resumable_trainer import ResumableTrainer
@@ -30,21 +32,33 @@ class BoostInputs(NamedTuple):
     tokenizer: PreTrainedTokenizerBase
     rows: list[TokenizedRow]
     eval_rows: list[TokenizedRow]
+    warning: str  # about rows that the tokenizer changes; "" for none
 
 
 def load_boost_inputs(args: BoostConfig) -> BoostInputs:
     """Load the inputs that the options name; without --eval_data, `eval_rows` is empty.
 
     Raises:
-        ValueError: A data file or the model's files cannot be read, or a row is longer than --max_length.
+        ValueError: A data file or the model's files cannot be read, a row is longer than --max_length, or see
+            `text_warning`.
 
     """
     tokenizer = load_tokenizer(args.model_name_or_path, args.model_revision, args.trust_remote_code)
+    paths = args.train_data, args.eval_data
     rows, eval_rows = (
-        load_tokenized(path, partial(encode, tokenizer), args.max_length) if path else []
-        for path in (args.train_data, args.eval_data)
+        load_tokenized(path, partial(encode, tokenizer), args.max_length) if path else [] for path in paths
     )
-    return BoostInputs(tokenizer, rows, eval_rows)
+    texts = (
+        Text(f"row {number} of {path}", text, _decoded(tokenizer, encode(tokenizer, text, is_start=False)))
+        for path in filter(None, paths)
+        for number, row in enumerate(load_rows(path), start=1)
+        for text in [row.prompt + row.completion]
+    )
+    return BoostInputs(tokenizer, rows, eval_rows, text_warning(tokenizer, texts))
+
+
+def _decoded(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:
+    return str(tokenizer.decode(ids, clean_up_tokenization_spaces=False))
 
 
 def first_prompt(inputs: BoostInputs) -> str:

@@ -8,6 +8,7 @@ only. With --eval_data, the checkpoint with the lowest evaluation loss is saved.
 prints the plan of the run and its estimated memory, and exits.
 """
 
+import sys
 from pathlib import Path
 
 
@@ -37,6 +38,8 @@ def main() -> None:
         if is_main_process():
             print(boost_dry_run(args, inputs))
         return
+    if inputs.warning and is_main_process():
+        print(f"warning: {inputs.warning}", file=sys.stderr)
     record = run_record(args, data_sha256=checksums((args.train_data, args.eval_data)))
     if checkpoint and is_main_process():  # before the model is loaded
         accepted_changes(args, record, Path(checkpoint).parent)

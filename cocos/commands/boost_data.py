@@ -10,6 +10,7 @@ right attempts in which a bug was planted. Each batch of attempts is saved in OU
 the same command continues after an interruption.
 """
 
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -70,8 +71,10 @@ def main() -> None:
     # Without a transcript, the second turn of a right attempt would be its first.
     ends_early = args.early_stop or args.carry != "transcript"
     tokenizer = load_tokenizer(args.model_name_or_path, template_variables=args.template_variables)
-    if not args.samples:
-        check_prompts(problems, sampled_with, tokenizer, args.model_name_or_path)
+    if not args.samples and (
+        warning := check_prompts(problems, sampled_with, tokenizer, args.model_name_or_path)
+    ):
+        print(f"warning: {warning}", file=sys.stderr)
     with open_executor(args, problems) as executor:
         if args.samples:
             played = [

@@ -48,12 +48,13 @@ def main() -> None:
         return
     problems = data.problems + data.dev_problems
     model = args.model_name_or_path, args.model_revision, args.trust_remote_code
-    check_prompts(problems, data.protocol, tokenizer, *model)
+    changed = check_prompts(problems, data.protocol, tokenizer, *model)
     hashes = data_sha256(args, args.train_data, args.dev_data)
     if checkpoint and is_main_process():  # before the model is loaded
         accepted_changes(args, run_record(args, data_sha256=hashes), Path(checkpoint).parent)
-    if is_main_process() and (left_out := left_out_text(args, len(data.prompts))):
-        print(f"note: {left_out}", file=sys.stderr)
+    if is_main_process():
+        for note in filter(None, (changed, left_out_text(args, len(data.prompts)))):
+            print(f"note: {note}", file=sys.stderr)
     check_start(args)
     with open_executor(args, problems, args.max_executor_wait_s) as executor:
         trainer = CoCoSTrainer(

@@ -24,8 +24,8 @@ def context_warning(
     protocol: PromptProtocol,
     num_turns: int,
     max_completion_length: int,
-) -> str | None:
-    """Return a warning if the longest transcript that is possible exceeds the context, else None.
+) -> str:
+    """Return a warning if the longest transcript that is possible exceeds the context, else "".
 
     Feedback is not counted, because its length is known only after a program has run.
 
@@ -34,7 +34,7 @@ def context_warning(
 
     """
     if generator.context_length is None:
-        return None
+        return ""
     problems = {trajectory.problem.task_id: trajectory.problem for trajectory in trajectories}
     prompts = {
         task_id: len(generator.start(message, protocol.is_chat, protocol.system, protocol.tools))
@@ -51,9 +51,9 @@ def context_warning(
     later = len(generator.extend([], Completion((), ""), protocol.later_turn(), protocol.is_chat))
     needed = prompts[longest] + (num_turns - 1) * later + num_turns * max_completion_length
     if needed <= generator.context_length:
-        return None
+        return ""
     return (
-        f"warning: problem {longest} may take {needed} tokens (prompt {prompts[longest]}, {num_turns} turns "
+        f"problem {longest} may take {needed} tokens (prompt {prompts[longest]}, {num_turns} turns "
         f"of at most {max_completion_length} new tokens), more than the model's context of "
         f"{generator.context_length}; {REMEDY}"
     )

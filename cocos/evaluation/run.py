@@ -28,6 +28,7 @@ from cocos.executor import Executor
 from cocos.files.durable import FolderLock, save_json
 from cocos.files.output_folder import check_output_folder
 from cocos.generation import Generator
+from cocos.generation.round_trip import prompt_warning
 from cocos.metrics import run_metrics
 from cocos.prompts import PromptProtocol
 from cocos.rollout import InfraFailures
@@ -166,12 +167,14 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
     """
     args, size = run.args, run.args.batch_size
     protocol = agent_protocol(protocol, args.agent, args.system_prompt is not None)
-    play = open_player(args, generator, run.executor, protocol, problems=problems_of(run.trajectories))
-    warning = context_warning(
-        run.trajectories, generator, protocol, args.num_turns, args.max_completion_length
+    problems = problems_of(run.trajectories)
+    play = open_player(args, generator, run.executor, protocol, problems=problems)
+    warnings = (
+        prompt_warning(problems, generator, protocol),
+        context_warning(run.trajectories, generator, protocol, args.num_turns, args.max_completion_length),
     )
-    if warning:
-        run.state.print(warning, file=sys.stderr)
+    for warning in filter(None, warnings):
+        run.state.print(f"warning: {warning}", file=sys.stderr)
     batches = [run.trajectories[i : i + size] for i in range(0, len(run.trajectories), size)]
     batches = [batch for batch in batches if any(trajectory.key in run.missing for trajectory in batch)]
     batches = batches[run.state.rank :: run.state.num_ranks]

@@ -16,6 +16,7 @@ from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerBas
 
 from cocos.generation.checkpoint_files import check_checkpoint
 from cocos.generation.interface import Completion, Generator, Role, encodable
+from cocos.generation.round_trip import check_tokenizer
 from cocos.generation.tool_calls import OPENING
 from cocos.prompts import DONE
 
@@ -146,8 +147,8 @@ def load_tokenizer(
             is trained with them is saved and served with them. None: its own.
 
     Raises:
-        ValueError: The checkpoint does not exist or is damaged, its tokenizer has neither a pad nor an
-            end-of-sequence token, or its chat template does not know a variable.
+        ValueError: The checkpoint does not exist or is damaged, its tokenizer changes programs or has neither
+            a pad nor an end-of-sequence token, or its chat template does not know a variable.
 
     """
     check_checkpoint(name_or_path, revision, needs_weights=False)
@@ -159,6 +160,7 @@ def load_tokenizer(
         # Its files may have any content. A message about JSON or conversion names no checkpoint.
         reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise ValueError(f"{name_or_path}: the tokenizer cannot be loaded ({reason})") from None
+    check_tokenizer(tokenizer)
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
             raise ValueError(

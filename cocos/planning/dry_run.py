@@ -19,6 +19,7 @@ from cocos.assembly.programs import open_executor
 from cocos.assembly.rules import make_rules
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.generation import Completion
+from cocos.generation.round_trip import prompt_warning
 from cocos.generation.tokenizer import TokenTranscripts, encode
 from cocos.planning.lengths import TokenLengths, longest_prompts, measure_lengths
 from cocos.planning.memory import memory_text, model_text, too_many_passes, warnings_text
@@ -128,7 +129,8 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
     lengths = measure_lengths(problems, generator, protocol)
     prompts_T = longest_prompts(problems, generator, protocol, rules, turns, answer)
     longest, num_prompts = prompts_T[-1] + answer, len(data.prompts)
-    warnings = run_warnings(args, shape, lengths, num_prompts, longest, len(tokenizer))
+    warnings = list(filter(None, [prompt_warning(problems, generator, protocol)]))
+    warnings += run_warnings(args, shape, lengths, num_prompts, longest, len(tokenizer))
     rows = "prefix trees of rows" if args.share_prefixes else "plain rows"
     return "\n\n".join(
         [

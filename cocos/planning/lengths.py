@@ -14,6 +14,7 @@ from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.generation.adapters import base_model
+from cocos.generation.round_trip import prompt_warning
 from cocos.generation.tokenizer import TokenTranscripts, encode
 from cocos.problems import Problem
 from cocos.prompts import FEEDBACK_CHARS, REPEATED, PromptProtocol, answer, feedback_message
@@ -104,9 +105,16 @@ def check_prompts(
     model: str,
     revision: str | None = None,
     trust_remote_code: bool = False,
-) -> None:
-    """Raise ValueError if a first prompt is longer than the context of the model."""
-    lengths = measure_lengths(problems, TokenTranscripts(tokenizer, {tokenizer.eos_token_id}), protocol)
+) -> str:
+    """Return a warning about prompts and references that the tokenizer changes; "" for none.
+
+    Raises:
+        ValueError: A first prompt is longer than the context of the model, or see `prompt_warning`.
+
+    """
+    transcripts = TokenTranscripts(tokenizer, {tokenizer.eos_token_id})
+    warning = prompt_warning(problems, transcripts, protocol)
+    lengths = measure_lengths(problems, transcripts, protocol)
     config = AutoConfig.from_pretrained(
         base_model(model), revision=revision, trust_remote_code=trust_remote_code
     )
@@ -117,6 +125,7 @@ def check_prompts(
             f"model's context of {context}; shorten it (--few_shot_examples, --prompt_tests), or leave the "
             "problem out"
         )
+    return warning
 
 
 def longest_transcript(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenizerBase) -> int:

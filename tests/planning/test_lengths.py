@@ -87,7 +87,7 @@ def test_it_never_exceeds_the_context_of_the_model():
 
 def test_a_prompt_longer_than_the_models_context_is_refused_before_anything_is_sampled():
     _, data, tokenizer = run()
-    check_prompts(data.problems, data.protocol, tokenizer, str(BASE))
+    assert check_prompts(data.problems, data.protocol, tokenizer, str(BASE)) == ""
     long = replace(data.problems[0], task_id="long", text="Double a number. " * 2000)
     with pytest.raises(
         ValueError, match=r"problem long: its prompt has \d+ tokens, more than the model's context of 1024"
