@@ -14,7 +14,7 @@ from cocos.prompts import TEMPLATE_PLACEHOLDERS, PromptProtocol, named_protocol,
 def prompt_protocol(options: PromptOptions) -> PromptProtocol:
     """Return the prompt protocol, with the few-shot problems and the system message from their files."""
     protocol = _worded_protocol(options)
-    for name in ("chat_template_kwargs", "system_prompt"):
+    for name in ("chat_template", "chat_template_kwargs", "system_prompt"):
         if getattr(options, name) and not protocol.is_chat:
             raise ValueError(f"--{name} needs a chat; choose --protocol chat, repair or fix, or leave it out")
     if options.system_prompt is None:

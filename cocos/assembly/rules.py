@@ -42,8 +42,8 @@ def conditions(options: EvalConfig) -> dict[str, Any]:
     """Return the options that every row and the metrics record. Only results with equal ones compare."""
     recorded = {name: getattr(options, name) for name in option_names(EvalConfig, "rule", "prompt", "given")}
     # Rows of the paper's turn loop are those of earlier versions, which had no such options.
-    left_out = {"carry": "transcript", "prompt_signature": False, "placebo": "none"}.items()
-    recorded = {name: value for name, value in recorded.items() if (name, value) not in left_out}
+    left_out = {"carry": "transcript", "prompt_signature": False, "placebo": "none", "chat_template": None}
+    recorded = {name: value for name, value in recorded.items() if (name, value) not in left_out.items()}
     return {
         "protocol": protocol_name(options),
         **recorded,

@@ -70,7 +70,9 @@ def main() -> None:
     rules = Rules(carry=args.carry, feedback=args.feedback)
     # Without a transcript, the second turn of a right attempt would be its first.
     ends_early = args.early_stop or args.carry != "transcript"
-    tokenizer = load_tokenizer(args.model_name_or_path, template_variables=args.template_variables)
+    tokenizer = load_tokenizer(
+        args.model_name_or_path, template_variables=args.template_variables, chat_template=args.chat_template
+    )
     if not args.samples and (
         warning := check_prompts(problems, sampled_with, tokenizer, args.model_name_or_path)
     ):

@@ -33,10 +33,16 @@ def main() -> None:
     from cocos.files.output_folder import new_folder
     from cocos.generation.adapters import export_model, is_adapter
     from cocos.generation.checkpoint_files import check_checkpoint
+    from cocos.generation.model_kinds import PLAIN
     from cocos.training.checkpoints import follow_umask
 
     options.model = full_name(options.model)
-    check_checkpoint(options.model)
+    kind = check_checkpoint(options.model)
+    if kind.quantization:
+        raise ValueError(
+            f"{options.model}: its weights are quantised ({kind.quantization}) and cannot be merged or "
+            f"exported; {PLAIN}"
+        )
     output = Path(options.output)
     with new_folder(output, option="") as folder:
         export_model(options.model, str(folder), options.dtype)

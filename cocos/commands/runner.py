@@ -12,6 +12,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
+MOST_CHARACTERS = 1000  # of an error; this project's own are shorter
+
 
 def run_command(main: Callable[[], int | None]) -> NoReturn:
     """Call a command's main function and exit the process.
@@ -37,6 +39,8 @@ def run_command(main: Callable[[], int | None]) -> NoReturn:
         if os.environ.get("COCOS_TRACEBACK") or not _is_user_error(error):
             raise
         line = " ".join(_text(error).split()) or type(error).__name__
+        if len(line) > MOST_CHARACTERS:  # a library's, such as a list of all its classes
+            line = f"{line[:300]} ... {line[-100:]}"
         print(f"error: {line} (COCOS_TRACEBACK=1 shows where)", file=sys.stderr)
         status = 2
     sys.exit(status)

@@ -40,7 +40,11 @@ def main() -> None:
 
     args, checkpoint = full_options(CoCoSConfig, __doc__)
     tokenizer = load_tokenizer(
-        args.model_name_or_path, args.model_revision, args.trust_remote_code, args.template_variables
+        args.model_name_or_path,
+        args.model_revision,
+        args.trust_remote_code,
+        args.template_variables,
+        args.chat_template,
     )
     if args.dry_run:
         if is_main_process():

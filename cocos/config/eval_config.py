@@ -164,6 +164,8 @@ class EvalConfig(
         return self.temperature
 
     def _check_endpoint(self) -> None:
+        if self.chat_template and self.generator == "api":
+            raise ValueError("--chat_template: an endpoint renders its chats itself; leave it out")
         if self.base_url is not None and self.generator != "api":
             raise ValueError("--base_url needs --generator api")
         if self.base_url is not None and not _is_url(self.base_url):

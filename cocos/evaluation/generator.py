@@ -41,7 +41,9 @@ def open_generator(args: EvalConfig, say: Callable[[str], None] = print) -> Gene
     from cocos.generation.huggingface import HuggingFaceGenerator, load_model, model_line, resolve_dtype
     from cocos.generation.tokenizer import eos_token_ids, load_tokenizer
 
-    tokenizer = load_tokenizer(args.model_name_or_path, template_variables=args.template_variables)
+    tokenizer = load_tokenizer(
+        args.model_name_or_path, template_variables=args.template_variables, chat_template=args.chat_template
+    )
     if args.generator == "vllm":
         from cocos.generation.vllm_offline import VLLMGenerator
 

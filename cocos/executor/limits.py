@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 CGROUP_MEMORY = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # version 2, 1
+CGROUP_CPU = Path("/sys/fs/cgroup/cpu.max")  # microseconds of a period, and the period
 # With less than this an interpreter cannot even start, or report why it failed.
 LEAST_MEMORY_MB, LEAST_OPEN_FILES = 64, 16
 LEAST = {
@@ -87,3 +88,12 @@ def available_memory_mb() -> int:
         with suppress(OSError, ValueError):  # the file says "max", or this cgroup version is not in use
             size = min(size, int(Path(path).read_text()))
     return size >> 20
+
+
+def usable_cores() -> float:
+    """Return the cores that this process may use: those it may run on, or the container's share if less."""
+    cores: float = len(os.sched_getaffinity(0))
+    with suppress(OSError, ValueError):  # no control groups of version 2, or the file says "max"
+        quota, period = map(int, CGROUP_CPU.read_text().split())
+        cores = min(cores, quota / period)
+    return cores

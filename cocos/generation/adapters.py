@@ -4,7 +4,6 @@ A folder that PEFT has saved names its base model in adapter_config.json. Traini
 so that the base model's weights are never rounded, and the result is one adapter of the same base.
 """
 
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,18 +11,7 @@ from peft import PeftConfig, PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from trl.trainer.utils import create_model_from_path
 
-from cocos.generation.checkpoint_files import ADAPTER_CONFIG, CONFIG, adapter_base
-
-
-def is_adapter(name_or_path: str | None) -> bool:
-    """Return whether a name is a folder with an adapter instead of a whole model."""
-    folder = Path(name_or_path or "")
-    return (folder / ADAPTER_CONFIG).is_file() and not (folder / CONFIG).is_file()
-
-
-def base_model(name_or_path: str) -> str:
-    """Return the model that an adapter was made for; the name itself if it is a whole model."""
-    return adapter_base(Path(name_or_path)) if is_adapter(name_or_path) else name_or_path
+from cocos.generation.checkpoint_files import base_model, is_adapter
 
 
 def adapter_config(name_or_path: str, chosen: PeftConfig | None) -> PeftConfig | None:
@@ -65,7 +53,9 @@ def merged(name_or_path: str) -> PreTrainedModel:
     In float32 the sum is exact to 1e-7 of a weight. In bfloat16 an update below 1/512 of a weight would be
     lost.
     """
-    base = AutoModelForCausalLM.from_pretrained(base_model(name_or_path), dtype=torch.float32)
+    base = AutoModelForCausalLM.from_pretrained(
+        base_model(name_or_path), dtype=torch.float32, trust_remote_code=False
+    )
     model: PreTrainedModel = PeftModel.from_pretrained(base, name_or_path).merge_and_unload()
     return model
 
@@ -80,6 +70,8 @@ def export_model(name_or_path: str, folder: str, dtype: str = "float32") -> None
     if is_adapter(name_or_path):
         model = merged(name_or_path)
     else:
-        model = AutoModelForCausalLM.from_pretrained(name_or_path, dtype=torch.float32)
+        model = AutoModelForCausalLM.from_pretrained(
+            name_or_path, dtype=torch.float32, trust_remote_code=False
+        )
     model.to(getattr(torch, dtype)).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(name_or_path).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False).save_pretrained(folder)

@@ -5,32 +5,46 @@ ask the hub for a mistyped folder, retry for a minute without a network, and fai
 """
 
 import difflib
-import json
-from importlib.metadata import version
+from dataclasses import replace
 from pathlib import Path
 
-from huggingface_hub import get_hf_file_metadata, hf_hub_url, is_offline_mode, try_to_load_from_cache
+from huggingface_hub import (
+    get_hf_file_metadata,
+    hf_hub_download,
+    hf_hub_url,
+    is_offline_mode,
+    try_to_load_from_cache,
+)
 from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, HFValidationError, HTTPError
 from huggingface_hub.utils import validate_repo_id
 from safetensors import SafetensorError, safe_open
 
 from cocos.config.model_names import MODELS, similar_names
+from cocos.generation.model_kinds import (
+    GGUF_REMEDY,
+    REMEDY,
+    ModelKind,
+    adapter_type,
+    brief,
+    model_kind,
+    other_format,
+    read_json,
+)
 
 HUB_TIMEOUT_S = 5.0
 LOCAL_MODELS = Path("models")  # scripts/fetch_model.py writes them there
 CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
 # One of these holds a tokenizer's vocabulary. Without any, transformers fails with a page about conversion.
 TOKENIZER_FILES = ("tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tokenization_*.py")
-GGUF_REMEDY = (
-    "convert it with `python scripts/import_gguf.py FILE.gguf FOLDER`, or serve it with Ollama and use "
-    "--generator api"
-)
 LFS_POINTER = b"version https://git-lfs"
-REMEDY = "download or copy it again"
+# Of a model or an adapter, by its name; in shards, the list of them or the shards themselves.
+WEIGHT_FILES = ("{}.safetensors", "{}.safetensors.index.json", "pytorch_{}*.bin", "{}.bin")
 
 
-def check_checkpoint(name_or_path: str, revision: str | None = None, needs_weights: bool = True) -> None:
-    """Check that a checkpoint exists and that its files are complete, without loading it.
+def check_checkpoint(
+    name_or_path: str, revision: str | None = None, needs_weights: bool = True, trusts_code: bool = False
+) -> ModelKind:
+    """Check that a checkpoint exists and that its files are complete, without loading it; return its kind.
 
     The hub is asked only for a name that can be a hub id, is neither a folder here nor in the local cache,
     and only once: without a network the check ends within seconds.
@@ -38,20 +52,25 @@ def check_checkpoint(name_or_path: str, revision: str | None = None, needs_weigh
     Args:
         name_or_path: A folder, or a hub id. A PEFT adapter is checked together with its base model.
         revision: Branch, tag or commit on the hub; None: the default branch.
-        needs_weights: Whether the weights of a folder are checked, too. A dry run does not need them.
+        needs_weights: Whether the weights of a folder are checked, too, and that transformers can load them
+            here. A dry run does not need them.
+        trusts_code: Whether Python files of the folder may be run.
 
     Raises:
-        ValueError: It does not exist or cannot be read, or a file of it is missing or damaged.
+        ValueError: It does not exist or cannot be read, a file of it is missing or damaged, or it is no
+            causal language model.
 
     """
     path = Path(name_or_path)
     if path.is_dir():
-        _check_folder(path, needs_weights)
-    elif path.is_file():
+        return _check_folder(path, needs_weights, trusts_code)
+    if path.is_file():
         remedy = GGUF_REMEDY if path.suffix == ".gguf" else "give the folder that contains it"
         raise ValueError(f"model {path}: a file, not a checkpoint folder; {remedy}")
-    else:
-        _check_hub_id(name_or_path, revision)
+    config = _hub_config(name_or_path, revision)
+    if config.name == CONFIG:
+        return model_kind(name_or_path, config, trusts_code, needs_weights)
+    return ModelKind(name_or_path, "a model of the hub", adapter=adapter_type(config))
 
 
 def weight_file_fault(path: Path) -> str | None:
@@ -63,14 +82,40 @@ def weight_file_fault(path: Path) -> str | None:
         return str(error)
 
 
-def _check_folder(folder: Path, needs_weights: bool) -> None:
-    if (folder / ADAPTER_CONFIG).is_file() and not (folder / CONFIG).is_file():
-        _check_base_model(folder)
+def is_adapter(name_or_path: str | None) -> bool:
+    """Return whether a name is a folder with an adapter; config.json of the base may be in it."""
+    folder = Path(name_or_path or "")
+    is_whole = (folder / CONFIG).is_file() and bool(_weight_files(folder, "model"))
+    return (folder / ADAPTER_CONFIG).is_file() and not is_whole
+
+
+def _weight_files(folder: Path, name: str) -> list[Path]:
+    """Return the files of a folder's weights, or the list of their shards."""
+    return [path for ending in WEIGHT_FILES for path in folder.glob(ending.format(name))]
+
+
+def _check_folder(folder: Path, needs_weights: bool, trusts_code: bool) -> ModelKind:
+    for file in folder.iterdir():
+        if file.is_file() and _is_pointer(file):
+            raise ValueError(
+                f"{file}: a pointer of Git LFS, not the file itself; run `git lfs pull` in {folder}"
+            )
+    if is_adapter(str(folder)):
+        adapter = adapter_type(folder / ADAPTER_CONFIG)
+        base = _check_base_model(folder, needs_weights)
+        kind = replace(
+            base, name=str(folder), architecture=f"{base.name} ({base.architecture})", adapter=adapter
+        )
         _check_weights(folder, "adapter_model")
+    elif (folder / ADAPTER_CONFIG).is_file():
+        raise ValueError(
+            f"{folder}: the folder has an adapter and a whole model; move {ADAPTER_CONFIG} and the adapter's "
+            f"weights, or {CONFIG} and the model's, to another folder"
+        )
     elif not (folder / CONFIG).is_file():
         raise ValueError(f"{folder}: the folder has no {CONFIG}; {_hint(folder)}")
     else:
-        _check_architecture(folder / CONFIG)
+        kind = model_kind(str(folder), folder / CONFIG, trusts_code, needs_weights)
         if needs_weights:
             _check_weights(folder, "model")
     if not any(found for pattern in TOKENIZER_FILES for found in folder.glob(pattern)):
@@ -78,6 +123,13 @@ def _check_folder(folder: Path, needs_weights: bool) -> None:
             f"{folder}: the folder has no tokenizer (tokenizer.json); copy the tokenizer files of the model "
             "that it was made from into it"
         )
+    return kind
+
+
+def _is_pointer(file: Path) -> bool:
+    """Return whether a file is what Git leaves in place of a large file that was not fetched."""
+    with open(file, "rb") as start:
+        return start.read(len(LFS_POINTER)) == LFS_POINTER
 
 
 def _check_weights(folder: Path, name: str) -> None:
@@ -85,36 +137,16 @@ def _check_weights(folder: Path, name: str) -> None:
     index = folder / f"{name}.safetensors.index.json"
     weights = [folder / f"{name}.safetensors"]
     if not weights[0].is_file():
-        if any(folder.glob("*.bin")):
-            return  # pickles, which cannot be checked without loading them
         if not index.is_file():
-            raise ValueError(
-                f"{folder}: the folder has no weights ({name}.safetensors); give the folder of a saved model"
-            )
-        weights = [folder / shard for shard in sorted(set(_read_json(index).get("weight_map", {}).values()))]
+            if _weight_files(folder, name):
+                return  # pickles, which cannot be checked without loading them
+            raise ValueError(f"{folder}: the folder has no weights ({name}.safetensors); {_hint(folder)}")
+        weights = [folder / shard for shard in sorted(set(read_json(index).get("weight_map", {}).values()))]
     for file in weights:
         if not file.is_file():
             raise ValueError(f"{folder}: {index.name} names {file.name}, which is missing; {REMEDY}")
         if fault := weight_file_fault(file):
-            with open(file, "rb") as start:
-                is_pointer = start.read(len(LFS_POINTER)) == LFS_POINTER
-            if is_pointer:
-                raise ValueError(
-                    f"{file}: a pointer of Git LFS, not the weights; run `git lfs pull` in {folder}"
-                )
             raise ValueError(f"{file}: the file is damaged ({fault}); {REMEDY}")
-
-
-def _check_architecture(path: Path) -> None:
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES  # takes a second
-
-    config = _read_json(path)
-    kind = config.get("model_type")
-    if kind not in CONFIG_MAPPING_NAMES and "auto_map" not in config:
-        raise ValueError(
-            f"{path}: model_type {kind!r} is unknown to transformers {version('transformers')}; update "
-            "transformers, or choose another model"
-        )
 
 
 def adapter_base(folder: Path) -> str:
@@ -124,7 +156,7 @@ def adapter_base(folder: Path) -> str:
         ValueError: The adapter's configuration cannot be read, or names no model.
 
     """
-    base = _read_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path")
+    base = read_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path")
     if not base:
         raise ValueError(f"{folder / ADAPTER_CONFIG}: no base_model_name_or_path; add the base model")
     # A relative path is that of the folder in which the training was started.
@@ -132,11 +164,18 @@ def adapter_base(folder: Path) -> str:
     return next((str(place) for place in places if place.is_dir()), str(base))
 
 
-def _check_base_model(folder: Path) -> None:
+def base_model(name_or_path: str) -> str:
+    """Return the model that an adapter was made for; the name itself if it is a whole model."""
+    return adapter_base(Path(name_or_path)) if is_adapter(name_or_path) else name_or_path
+
+
+def _check_base_model(folder: Path, needs_weights: bool) -> ModelKind:
     base = adapter_base(folder)
     try:
-        check_checkpoint(base)
+        return check_checkpoint(base, needs_weights=needs_weights)
     except ValueError as error:
+        if Path(base).is_dir():
+            raise ValueError(f"{folder}: an adapter of the base model {base!r}: {error}") from None
         raise ValueError(
             f"{folder}: an adapter of the base model {base!r}, which is no folder here, beside it or "
             f"above it, nor another model that can be loaded; set base_model_name_or_path in "
@@ -144,23 +183,21 @@ def _check_base_model(folder: Path) -> None:
         ) from None
 
 
-def _read_json(path: Path) -> dict:
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: not valid JSON ({error}); {REMEDY}") from None
-
-
 def _hint(folder: Path) -> str:
-    """Return what to do about a folder that is no checkpoint."""
-    if any(folder.glob("*.gguf")):
-        return GGUF_REMEDY
+    """Return what to do about a folder without the files of a checkpoint."""
     inner = max(folder.glob(f"*/{CONFIG}"), key=lambda path: path.stat().st_mtime, default=None)
-    return f"did you mean {inner.parent}?" if inner else "give the folder of a saved model"
+    if inner:
+        return f"did you mean {inner.parent}?"
+    return other_format(folder) or "give the folder of a saved model"
 
 
-def _check_hub_id(name: str, revision: str | None) -> None:
-    """Raise ValueError if a name that is not a folder here is no usable model on the hub either."""
+def _hub_config(name: str, revision: str | None) -> Path:
+    """Return the configuration of a model of the hub, or of an adapter.
+
+    Raises:
+        ValueError: The name is neither a folder here nor a usable model of the hub.
+
+    """
     place, parent = f"model {name}: no such folder", Path(name).parent
     folders = [path.name for path in parent.iterdir() if path.is_dir()] if parent.is_dir() else []
     close = difflib.get_close_matches(Path(name).name, folders, n=1)
@@ -170,9 +207,9 @@ def _check_hub_id(name: str, revision: str | None) -> None:
     except HFValidationError:
         remedy = similar or "give a checkpoint folder or a hub id like org/name"
         raise ValueError(f"{place}; {remedy}") from None
-    cached = (try_to_load_from_cache(name, file, revision=revision) for file in (CONFIG, ADAPTER_CONFIG))
-    if any(isinstance(path, str) for path in cached):
-        return
+    for file in (CONFIG, ADAPTER_CONFIG):
+        if isinstance(cached := try_to_load_from_cache(name, file, revision=revision), str):
+            return Path(cached)
     if near := similar_names(name):
         raise ValueError(
             f"{place}, and no name in {MODELS}; did you mean {near}? A model of the hub is named org/name"
@@ -191,15 +228,21 @@ def _check_hub_id(name: str, revision: str | None) -> None:
         raise ValueError(f"{place}, and not in the cache of the hub (HF_HUB_OFFLINE is set); {remedy}")
     try:
         try:
-            get_hf_file_metadata(hf_hub_url(name, CONFIG, revision=revision), timeout=HUB_TIMEOUT_S)
+            return _downloaded(name, CONFIG, revision)
         except EntryNotFoundError:
-            get_hf_file_metadata(hf_hub_url(name, ADAPTER_CONFIG, revision=revision), timeout=HUB_TIMEOUT_S)
+            return _downloaded(name, ADAPTER_CONFIG, revision)
     except EntryNotFoundError:
         raise ValueError(f"{place}, and on the hub it has no {CONFIG} (is it GGUF?); {GGUF_REMEDY}") from None
     except (HTTPError, HfHubHTTPError) as error:
-        reason = " ".join(str(error).split())[:300]  # says whether it is missing, gated, or out of reach
+        reason = brief(error)  # says whether it is missing, gated, or out of reach
         remedy = copy or (
             "check the name and the revision, accept its licence on its page and run `hf auth login`, or "
             "download it with a network"
         )
         raise ValueError(f"{place}, and the hub does not give it ({reason}); {remedy}") from None
+
+
+def _downloaded(name: str, file: str, revision: str | None) -> Path:
+    """Return a file of the hub; ask for its size first, because a download retries for a minute."""
+    get_hf_file_metadata(hf_hub_url(name, file, revision=revision), timeout=HUB_TIMEOUT_S)
+    return Path(hf_hub_download(name, file, revision=revision))

@@ -27,10 +27,11 @@ from transformers import (
 )
 
 from cocos.generation.batch import PaddedBatch, Pass, batches
-from cocos.generation.checkpoint_files import check_checkpoint
+from cocos.generation.checkpoint_files import base_model, check_checkpoint, is_adapter
 from cocos.generation.fixed_steps import FixedSteps
 from cocos.generation.interface import Completion, GenerationStopped
 from cocos.generation.kv_cache import TranscriptCache
+from cocos.generation.model_kinds import brief
 from cocos.generation.sampling import sample_ids, uniform_draws
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids
 
@@ -345,9 +346,20 @@ def load_model(
     check_checkpoint(name_or_path)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        model = AutoModelForCausalLM.from_pretrained(
-            name_or_path, dtype=getattr(torch, resolve_dtype(dtype)), attn_implementation=attn_implementation
+        model, found = AutoModelForCausalLM.from_pretrained(
+            base_model(name_or_path),
+            dtype=getattr(torch, resolve_dtype(dtype)),
+            attn_implementation=attn_implementation,
+            trust_remote_code=False,  # None: transformers asks in the terminal
+            output_loading_info=True,
         )
+        if missing := sorted(found["missing_keys"]):
+            raise ValueError(
+                f"{name_or_path}: its files lack {len(missing)} weights of the model ({missing[0]}), which "
+                "would be random; choose a complete causal language model"
+            )
+        if is_adapter(name_or_path):
+            model.load_adapter(name_or_path)
         return model.to(device).eval()
     except torch.OutOfMemoryError:
         raise ValueError(f"{name_or_path}: the weights do not fit into the GPU's memory") from None
@@ -357,6 +369,8 @@ def load_model(
         if "negative dimension" not in str(error):
             raise
         raise ValueError(f"{name_or_path}: config.json has a size below 0 ({error}); correct it") from None
+    except (OSError, ImportError) as error:
+        raise ValueError(f"{name_or_path}: the model cannot be loaded ({brief(error)})") from None
     except (ArithmeticError, TypeError, StrictDataclassError) as error:  # a size of 0 or of another type
         raise ValueError(
             f"{name_or_path}: no model can be made of its config.json ({type(error).__name__}: {error}); "

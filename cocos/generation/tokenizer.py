@@ -16,6 +16,7 @@ from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerBas
 
 from cocos.generation.checkpoint_files import check_checkpoint
 from cocos.generation.interface import Completion, Generator, Role, encodable
+from cocos.generation.model_kinds import brief
 from cocos.generation.round_trip import check_tokenizer
 from cocos.generation.tool_calls import OPENING
 from cocos.prompts import DONE
@@ -52,8 +53,8 @@ class TokenTranscripts(Generator):
         """Return whether the chat template has a system role; Gemma's has none, for example."""
         messages = [{"role": role, "content": "x"} for role in ("system", "user")]
         try:
-            self.tokenizer.apply_chat_template(messages, tokenize=False)
-        except TemplateError:
+            _render_chat(self.tokenizer, messages)
+        except ValueError:
             return False
         return True
 
@@ -137,6 +138,7 @@ def load_tokenizer(
     revision: str | None = None,
     trust_remote_code: bool = False,
     template_variables: Mapping[str, Any] | None = None,
+    chat_template: str | None = None,
 ) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a checkpoint, set to pad on the left.
 
@@ -145,20 +147,22 @@ def load_tokenizer(
     Args:
         template_variables: Variables of the chat template, which then begins by setting them: a model that
             is trained with them is saved and served with them. None: its own.
+        chat_template: Name of the chat template, if the tokenizer has several; None: its default one.
 
     Raises:
         ValueError: The checkpoint does not exist or is damaged, its tokenizer changes programs or has neither
-            a pad nor an end-of-sequence token, or its chat template does not know a variable.
+            a pad nor an end-of-sequence token, or its chat template has another name or does not know a
+            variable.
 
     """
-    check_checkpoint(name_or_path, revision, needs_weights=False)
+    check_checkpoint(name_or_path, revision, needs_weights=False, trusts_code=trust_remote_code)
     try:
         tokenizer = AutoTokenizer.from_pretrained(
             name_or_path, revision=revision, trust_remote_code=trust_remote_code, padding_side="left"
         )
     except (ValueError, LookupError, TypeError, AttributeError, StrictDataclassError) as error:
         # Its files may have any content. A message about JSON or conversion names no checkpoint.
-        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        reason = brief(error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}")
         raise ValueError(f"{name_or_path}: the tokenizer cannot be loaded ({reason})") from None
     check_tokenizer(tokenizer)
     if tokenizer.pad_token is None:
@@ -168,15 +172,33 @@ def load_tokenizer(
                 f"tokenizer_config.json"
             )
         tokenizer.pad_token = tokenizer.eos_token
-    template = tokenizer.chat_template or ""
-    for name, value in (template_variables or {}).items():
-        if not re.search(rf"\b{name}\b", template):
-            raise ValueError(
-                f"--chat_template_kwargs: the chat template of {name_or_path} does not use {name}; leave it "
-                "out"
-            )
-        tokenizer.chat_template = f"{{%- set {name} = {value!r} -%}}{tokenizer.chat_template}"
+    templates = _chat_templates(tokenizer, chat_template, template_variables or {})
+    is_named = isinstance(tokenizer.chat_template, dict)
+    tokenizer.chat_template = templates if is_named else templates.get("default")
     return tokenizer
+
+
+def _chat_templates(
+    tokenizer: PreTrainedTokenizerBase, chosen: str | None, variables: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return a tokenizer's chat templates by name, with the chosen one as `default`, and variables set."""
+    templates = tokenizer.chat_template or {}
+    templates = dict(templates) if isinstance(templates, dict) else {"default": templates}
+    if chosen is not None:
+        if chosen not in templates:
+            raise ValueError(
+                f"--chat_template {chosen}: {tokenizer.name_or_path} has no chat template of that name; its "
+                f"names are {', '.join(templates) or 'none'}"
+            )
+        templates["default"] = templates[chosen]
+    for name, value in variables.items():
+        if not any(re.search(rf"\b{name}\b", template) for template in templates.values()):
+            raise ValueError(
+                f"--chat_template_kwargs: the chat template of {tokenizer.name_or_path} does not use {name}; "
+                "leave it out"
+            )
+        templates = {key: f"{{%- set {name} = {value!r} -%}}{text}" for key, text in templates.items()}
+    return templates
 
 
 def _may_complete_done(token: str) -> bool:
@@ -208,6 +230,13 @@ def _render_chat(
     if not tokenizer.chat_template:
         raise ValueError(
             f"{tokenizer.name_or_path} has no chat template; choose --protocol cocos or cocos-fewshot"
+        )
+
+    templates = tokenizer.chat_template
+    if isinstance(templates, dict) and "default" not in templates:
+        raise ValueError(
+            f"{tokenizer.name_or_path} has chat templates by name and none by default; choose one: "
+            f"--chat_template {' or '.join(templates)}"
         )
 
     def render(tools: list[dict[str, Any]] | None) -> str:

@@ -11,7 +11,7 @@ import streamlit as st
 
 from cocos.config.eval_config import EvalConfig
 from cocos.dataprep.public_sets import load_problem_set
-from cocos.generation.checkpoint_files import adapter_base
+from cocos.generation.checkpoint_files import adapter_base, is_adapter
 from cocos.literals import Carry, Feedback
 from cocos.page.page_options import PageOptions
 from cocos.page.shared import find_folders, show_error
@@ -93,7 +93,11 @@ def models_of(options: PageOptions) -> list[str]:
     models = [
         name
         for name, folder in found.items()
-        if (folder / "config.json").is_file() or _has_base(folder / "adapter_config.json", options.roots)
+        if (
+            _has_base(folder, options.roots)
+            if is_adapter(str(folder))
+            else (folder / "config.json").is_file()
+        )
     ]
     return [*models, ENDPOINT] if options.base_url else models
 
@@ -107,12 +111,10 @@ def model_title(model: str) -> str:
     return f"{model} ({kind}{size / 1e6:.3g} MB)"
 
 
-def _has_base(adapter_config: Path, roots: list[str]) -> bool:
-    """Return whether this is an adapter whose base model is below a root, or a model of the hub."""
-    if not adapter_config.is_file():
-        return False
+def _has_base(adapter: Path, roots: list[str]) -> bool:
+    """Return whether an adapter's base model is below a root, or a model of the hub."""
     try:
-        base = adapter_base(adapter_config.parent)
+        base = adapter_base(adapter)
     except ValueError:  # a damaged file
         return False
     if not Path(base).exists():

@@ -36,7 +36,8 @@ def full_options(config_type: type[Config], description: str | None) -> tuple[Co
     """Return the options of a run with those of TRL and transformers, and the checkpoint that it continues.
 
     Raises:
-        ValueError: An option has a wrong value, a logger cannot be used, or there is no such checkpoint.
+        ValueError: An option has a wrong value, a logger cannot be used, there is no such checkpoint, or the
+            model cannot be trained.
 
     """
     try:
@@ -51,6 +52,9 @@ def full_options(config_type: type[Config], description: str | None) -> tuple[Co
         check_loggers(args.report_to)
         warn_about_unused_lora_options(args)
         warn_about_dev_data(args)
+    kind = check_checkpoint(str(args.model_name_or_path), args.model_revision, False, args.trust_remote_code)
+    if fault := kind.training_fault(args.use_peft):
+        raise ValueError(fault)
     return args, find_checkpoint(args.resume_from_checkpoint, str(args.output_dir))
 
 
@@ -72,7 +76,7 @@ def check_start(args: BoostConfig | CoCoSConfig) -> None:
     On accelerators, accelerate connects them. ZeRO-3 divides the weights while the model is loaded, so the
     ranks are connected before.
     """
-    check_checkpoint(str(args.model_name_or_path), args.model_revision)
+    check_checkpoint(str(args.model_name_or_path), args.model_revision, trusts_code=args.trust_remote_code)
     if args.deepspeed and args.use_cpu:
         from deepspeed import init_distributed  # installed on Linux only
 

@@ -110,6 +110,14 @@ def test_variables_of_a_chat_template_need_a_protocol_that_uses_it():
     ):
         prompt_protocol(PromptOptions(**given))
     assert prompt_protocol(PromptOptions(protocol="repair", **given)).is_chat
+    with pytest.raises(ValueError, match="--chat_template needs a chat; "):
+        prompt_protocol(PromptOptions(chat_template="rag"))
+    with pytest.raises(
+        ValueError, match="--chat_template: an endpoint renders its chats itself; leave it out"
+    ):
+        EvalConfig(
+            model_name_or_path="m", test_data="t", output_dir="o", generator="api", chat_template="rag"
+        )
 
 
 def test_the_defaults_are_the_papers():

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 from huggingface_hub.errors import HTTPError
+from peft import LoraConfig, get_peft_model
+from peft.tuners.tuners_utils import BaseTunerLayer
+from transformers import AutoModelForCausalLM
 
 from cocos.generation.checkpoint_files import adapter_base, check_checkpoint
+from cocos.generation.huggingface import load_model
 from tests.support.paths import TOY
 
 BASE = TOY / "base"
@@ -62,7 +66,7 @@ def test_a_file_that_is_no_safetensors_is_damaged(folder, start):
 
 def test_a_pointer_of_git_lfs_is_recognised(folder):
     (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1\n")
-    assert "a pointer of Git LFS, not the weights; run `git lfs pull`" in fault(folder)
+    assert "a pointer of Git LFS, not the file itself; run `git lfs pull`" in fault(folder)
 
 
 def test_a_missing_shard_is_named(folder):
@@ -129,19 +133,20 @@ def test_an_adapter_is_checked_together_with_its_base_model(folder, tmp_path):
     for path in folder.glob("token*"):
         shutil.copy(path, adapter)
     config = adapter / "adapter_config.json"
-    config.write_text("{}")
+    lora = {"peft_type": "LORA", "task_type": "CAUSAL_LM"}
+    config.write_text(json.dumps(lora))
     assert "no base_model_name_or_path; add the base model" in fault(adapter)
-    config.write_text(json.dumps({"base_model_name_or_path": str(folder)}))
+    config.write_text(json.dumps(lora | {"base_model_name_or_path": str(folder)}))
     assert "the folder has no weights (adapter_model.safetensors)" in fault(adapter)
     shutil.copy(BASE / "model.safetensors", adapter / "adapter_model.safetensors")
     check_checkpoint(str(adapter))
     relative = f"{folder.parent.name}/{folder.name}"  # of a folder above the adapter: where the run started
-    config.write_text(json.dumps({"base_model_name_or_path": relative}))
+    config.write_text(json.dumps(lora | {"base_model_name_or_path": relative}))
     assert Path(adapter_base(adapter)).samefile(folder)
     check_checkpoint(str(adapter))
-    config.write_text(json.dumps({"base_model_name_or_path": "elsewhere/base"}))
+    config.write_text(json.dumps(lora | {"base_model_name_or_path": "elsewhere/base"}))
     assert f"set base_model_name_or_path in {config} to its path" in fault(adapter)
-    config.write_text(json.dumps({"base_model_name_or_path": str(folder)}))
+    config.write_text(json.dumps(lora | {"base_model_name_or_path": str(folder)}))
     (folder / "model.safetensors").unlink()
     assert "an adapter of the base model" in fault(adapter)
 
@@ -151,5 +156,171 @@ def test_an_architecture_that_transformers_does_not_know_is_named(folder):
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "nosuch"}))
     words = "model_type 'nosuch' is unknown to transformers "
     assert fault(folder).startswith(f"{folder}/config.json: {words}")
-    (folder / "config.json").write_text(json.dumps(config | {"model_type": "own", "auto_map": {}}))
-    check_checkpoint(str(folder))
+
+
+GPTQ = {"quantization_config": {"quant_method": "gptq", "bits": 4}}
+OTHER_MODELS = [  # keys of config.json, and words of the line
+    (
+        {"model_type": "own", "auto_map": {"AutoConfig": "org/own--configuration_own.OwnConfig"}},
+        "a model with code of its own (configuration_own.py), which is not run here; serve it and use --generator api",
+    ),
+    (
+        {"architectures": ["OwnLlama"], "auto_map": {"AutoModelForCausalLM": "modeling_own.OwnLlama"}},
+        "a model with code of its own (modeling_own.py)",
+    ),
+    (
+        {"model_type": "qwen2_vl", "architectures": None},
+        "qwen2_vl is a vision-language model; choose a causal",
+    ),
+    (
+        {"model_type": "bart", "architectures": ["BartForConditionalGeneration"]},
+        "is an encoder-decoder; choose",
+    ),
+    ({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, "is an encoder; choose"),
+    ({"architectures": ["LlamaForSequenceClassification"]}, "is a classifier or reward model; choose"),
+    (
+        {"architectures": ["LlamaModel"], "tie_word_embeddings": False},
+        "is a model without a language-model head",
+    ),
+    ({"model_type": "vits", "architectures": ["VitsModel"]}, "; choose a causal language model"),
+    ({"model_type": None}, "model_type None is unknown to transformers"),
+    ({"architectures": "LlamaForCausalLM"}, "architectures is 'LlamaForCausalLM', not a list; correct it"),
+    (GPTQ, "quantised by gptq, which cannot be loaded here ("),
+    ({"quantization_config": {"quant_method": "exl2"}}, "quantised by exl2, which transformers "),
+    ({"quantization": {"group_size": 64, "bits": 4}}, "quantised by MLX, which transformers "),
+]
+
+
+def reconfigure(folder, keys):
+    config = json.loads((BASE / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | keys))
+
+
+@pytest.mark.parametrize(("keys", "words"), OTHER_MODELS)
+def test_a_model_that_cannot_be_evaluated_is_named_by_its_kind_in_one_short_line(folder, keys, words):
+    reconfigure(folder, keys)
+    message = fault(folder)
+    assert message.startswith(f"{folder}/config.json: ") and words in message
+    assert len(message) - len(str(folder)) < 400 and "\n" not in message
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {
+            "auto_map": {"AutoModelForCausalLM": "modeling_llama.LlamaForCausalLM"}
+        },  # code that transformers has, too
+        {"architectures": None},
+        {"architectures": ["LlamaModel"]},  # the embeddings are its head
+        {"model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"]},  # text is enough
+    ],
+)
+def test_a_causal_language_model_is_accepted_however_it_is_saved(folder, keys):
+    reconfigure(folder, keys)
+    assert str(check_checkpoint(str(folder))).endswith("; it can be evaluated and trained")
+
+
+def test_code_of_a_model_is_accepted_where_it_is_trusted(folder):
+    reconfigure(folder, OTHER_MODELS[0][0])
+    check_checkpoint(str(folder), trusts_code=True)
+
+
+def test_quantised_weights_cannot_be_trained_and_those_of_qlora_only_under_an_adapter(folder):
+    reconfigure(folder, GPTQ)
+    kind = check_checkpoint(str(folder), needs_weights=False)
+    assert "cannot be trained, nor an adapter on them; choose the plain model" in kind.training_fault(True)
+    assert "LlamaForCausalLM, quantised by gptq; it can be evaluated, not trained" in str(kind)
+    reconfigure(folder, {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}})
+    kind = check_checkpoint(str(folder), needs_weights=False)
+    assert kind.training_fault(use_peft=True) == ""
+    assert "add --use_peft true" in kind.training_fault(use_peft=False)
+    assert str(kind).endswith("; it can be evaluated and trained with --use_peft true")
+
+
+@pytest.fixture
+def adapter(folder, tmp_path):
+    """Return an adapter of the base model, with other keys of its configuration."""
+
+    def make(**keys):
+        made = tmp_path / "adapter"
+        if not made.exists():
+            model = get_peft_model(
+                AutoModelForCausalLM.from_pretrained(folder), LoraConfig(task_type="CAUSAL_LM")
+            )
+            model.save_pretrained(made)
+            shutil.copy(BASE / "tokenizer.json", made)
+        config = json.loads((made / "adapter_config.json").read_text())
+        (made / "adapter_config.json").write_text(json.dumps(config | keys))
+        return made
+
+    return make
+
+
+def test_an_adapter_beside_its_bases_configuration_is_loaded_and_beside_a_whole_model_is_not(adapter, folder):
+    made = adapter()
+    shutil.copy(folder / "config.json", made)
+    words = (
+        f"LORA adapter of {folder} (LlamaForCausalLM); it can be evaluated and trained with --use_peft true"
+    )
+    assert str(check_checkpoint(str(made))) == f"{made}: {words}"
+    assert isinstance(load_model(str(made)).model.layers[0].self_attn.q_proj, BaseTunerLayer)
+    shutil.copy(folder / "model.safetensors", made)
+    assert "the folder has an adapter and a whole model; move adapter_config.json" in fault(made)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"peft_type": "QUANTUMLORA"}, "peft_type 'QUANTUMLORA' is unknown to peft "),
+        (
+            {"peft_type": "PROMPT_TUNING"},
+            "adapters of the kind PROMPT_TUNING are not supported; choose a LoRA",
+        ),
+        (
+            {"task_type": "SEQ_CLS"},
+            "task_type is SEQ_CLS, not CAUSAL_LM; choose an adapter of a language model",
+        ),
+        ({"peft_type": ["LORA"]}, "peft_type is ['LORA'], not a str; correct it"),
+    ],
+)
+def test_an_adapter_that_is_no_part_of_a_language_model_is_named_by_its_kind(adapter, keys, words):
+    made = adapter(**keys)
+    assert fault(made).startswith(f"{made}/adapter_config.json: {words}")
+
+
+def test_an_adapter_of_a_quantised_base_is_refused_like_the_base(adapter, folder):
+    made = adapter()
+    reconfigure(folder, GPTQ)
+    assert f"an adapter of the base model '{folder}': {folder}/config.json: quantised by gptq" in fault(made)
+    assert check_checkpoint(str(made), needs_weights=False).training_fault(use_peft=True)
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("zero_to_fp32.py", "it has DeepSpeed's shards, which `python zero_to_fp32.py . .` in it joins"),
+        ("pytorch_model_fsdp_0/__0_0.distcp", "it has FSDP's shards"),
+        ("consolidated.00.pth", "its weights are in the format of Meta or Mistral"),
+        ("onnx/model.onnx", "its weights are ONNX's"),
+        ("optimizer.pt", "it has the state of a training without the model"),
+        ("training_args.bin", "give the folder of a saved model"),
+    ],
+)
+def test_a_folder_without_weights_for_transformers_says_what_it_has(folder, file, words):
+    (folder / "model.safetensors").unlink()
+    (folder / file).parent.mkdir(exist_ok=True)
+    (folder / file).touch()
+    assert f"the folder has no weights (model.safetensors); {words}" in fault(folder)
+    (folder / "config.json").unlink()
+    assert f"the folder has no config.json; {words}" in fault(folder)
+
+
+def test_a_pointer_in_place_of_the_tokenizer_is_recognised(folder):
+    (folder / "tokenizer.json").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1\n")
+    assert fault(folder).startswith(f"{folder}/tokenizer.json: a pointer of Git LFS, not the file itself")
+
+
+def test_a_model_whose_files_lack_weights_is_not_loaded_with_random_ones(folder):
+    reconfigure(folder, {"tie_word_embeddings": False})
+    with pytest.raises(ValueError, match=r"its files lack 1 weights of the model \(lm_head\.weight\)"):
+        load_model(str(folder))

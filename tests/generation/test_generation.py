@@ -610,6 +610,33 @@ def test_variables_of_the_chat_template_are_set_and_saved_with_the_model(chat_to
         load_tokenizer(str(tmp_path / "base"), template_variables={"enable_thought": False})
 
 
+def test_a_chat_template_is_chosen_by_its_name_and_saved_as_the_default_one(chat_tokenizer, tmp_path):
+    templates = {name: TEMPLATE.replace("user", f"{name} user") for name in ("rag", "tool_use")}
+    chat_tokenizer.chat_template = templates
+    folder = shutil.copytree(TOY, tmp_path / "base")
+    chat_tokenizer.save_pretrained(folder)
+
+    def first_prompt(folder, **options):
+        transcripts = TokenTranscripts(load_tokenizer(str(folder), **options), [])
+        return transcripts.show(transcripts.start("Go.", is_chat=True, system="Be brief."))
+
+    with pytest.raises(
+        ValueError, match=r"none by default; choose one: --chat_template (rag or tool_use|tool_use or rag)$"
+    ):
+        first_prompt(folder)
+    with pytest.raises(
+        ValueError, match=r"--chat_template x: .* has no chat template of that name; its names are "
+    ):
+        first_prompt(folder, chat_template="x")
+    chat_tokenizer.chat_template = templates["rag"]
+    transcripts = TokenTranscripts(chat_tokenizer, [])
+    expected = transcripts.show(transcripts.start("Go.", is_chat=True, system="Be brief."))
+    assert first_prompt(folder, chat_template="rag") == expected
+    trained = shutil.copytree(TOY, tmp_path / "trained")
+    load_tokenizer(str(folder), chat_template="rag").save_pretrained(trained)
+    assert first_prompt(trained) == first_prompt(trained, chat_template="rag") == expected
+
+
 TOOL_TEMPLATE = (
     "{% if tools %}<|open|>tools\n{{ tools | tojson }} as <tool_call>{...}</tool_call><|close|>\n{% endif %}"
     + TEMPLATE

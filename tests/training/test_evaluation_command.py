@@ -34,6 +34,7 @@ CHANGED = {
     "sandbox": "seccomp",
     "program_memory_mb": 2048,
     "program_processes": 8,
+    "chat_template": "rag",
     "chat_template_kwargs": {"enable_thinking": False},
     "program_packages": ["numpy", "pandas"],
 }
