@@ -4,7 +4,7 @@ The program is what defines a name that the problem's tests call (`Problem.calle
 it is what defines a function or a class. The rules, in order; the first that finds a program decides:
 
 1. The answer ends at [DONE]; an echoed [BEGIN] or [CORRECT] is dropped.
-2. An answer that parses and defines the program is taken as it stands.
+2. An answer that parses and defines the program is the program.
 3. Of the fenced Python blocks that parse, the last one that defines a called name, with the blocks that it
    needs: for names that it uses and called names that it lacks. Without such a block, the same for runs of
    lines outside fences, of which the first one counts: base models go on with a task of their own.
@@ -13,9 +13,9 @@ it is what defines a function or a class. The rules, in order; the first that fi
 5. A block is read as it stands if it parses. If not, these are dropped: the indentation or quote marks of
    its fence; prompts of an interactive session; terminal codes, special tokens, U+FEFF and other invisible
    characters outside strings and comments.
-6. Of a block or of lines, the end that is certain to fail is left out: module-level lines after the
-   definitions from the first one that reads input, or uses a name that nothing defines. Everything else
-   stays, an assert too: a program that contradicts its own assert is wrong.
+6. Of the program found, module-level lines that its tests do not need are left out, if they do more than
+   define something: asserts, prints, calls, test suites (`cocos.program_slice`). So a program that
+   contradicts its own assert is not wrong for that.
 7. Otherwise the text is returned as it is, so that the verdict names its error: the last block with a
    definition, or the lines that parse. A text in which no line looks like code is no program.
 """
@@ -37,10 +37,10 @@ from cocos.code_blocks import (
     runs_of,
     tree_of,
 )
-from cocos.files.python_parser import parse
+from cocos.program_slice import slice_of
 from cocos.prompts import BEGIN, CORRECT, DONE
 
-EXTRACTION_VERSION = 2  # of the rules above; results record it
+EXTRACTION_VERSION = 3  # of the rules above; results record it
 
 # Where the program was found, or why there is none.
 Source = Literal[
@@ -66,23 +66,26 @@ class Extraction(NamedTuple):
     source: Source | None = None  # None for a program that was not in the completion's text
 
 
-def extract_code(completion: str, names: Collection[str] = ()) -> str:
+def extract_code(completion: str, names: Collection[str] = (), used_names: Collection[str] = ()) -> str:
     """Return the program in a completion, or "" if there is none; see `extract`."""
-    return extract(completion, names).code
+    return extract(completion, names, used_names).code
 
 
-def extract(completion: str, names: Collection[str] = (), is_truncated: bool = False) -> Extraction:
+def extract(
+    completion: str, names: Collection[str] = (), used_names: Collection[str] = (), is_truncated: bool = False
+) -> Extraction:
     """Find the program in a completion.
 
     Args:
         names: Names that the problem's tests call; empty if they are not known.
+        used_names: All names that the tests use and do not define.
         is_truncated: The completion reached the length limit, and what is whole in it counts: an unfinished
             last statement is dropped, if what remains defines a called name.
 
     """
     text = _after_echo(completion.replace("\r\n", "\n").split(DONE)[0]).strip("\n").rstrip()
     if (tree := tree_of(text)) and _defines(tree, names):
-        return Extraction(text, "answer")
+        return Extraction(slice_of(text, names, used_names), "answer")
     found = _search(text, names, is_truncated)
     while (tag := _THOUGHT.search(text)) and not (found and tag[0] in found.code):
         text = _after_thought(text)
@@ -90,7 +93,7 @@ def extract(completion: str, names: Collection[str] = (), is_truncated: bool = F
             return Extraction("", "thought")
         found = _search(text, names, is_truncated)
     if found:
-        return Extraction(_without_failing_end(found.code, names), found.source)
+        return found._replace(code=slice_of(found.code, names, used_names))
     code = _as_it_is(text)
     return Extraction(code, "broken" if code else "prose" if text else "no answer")
 
@@ -210,37 +213,6 @@ def _assemble(pieces: Sequence[Piece], index: int, names: Collection[str], sourc
     elif source == "block" and len(parts) > 1:
         source = "blocks"
     return Extraction("\n\n".join(part.code for part in parts), source)
-
-
-# -- the end of a program --
-
-
-def _without_failing_end(code: str, names: Collection[str]) -> str:
-    """Return the program without the module-level lines at its end that are certain to fail (rule 6)."""
-    tree = parse(code)
-    statements = tree.body
-    first = 1 + max(
-        i
-        for i, node in enumerate(statements)
-        if isinstance(node, (*_FUNCTIONS, ast.Import, ast.ImportFrom))
-        or not {*names}.isdisjoint(_bound(ast.Module([node], [])))
-    )
-    defined = {*_bound(tree, is_deep=True)}
-    for i, node in enumerate(statements[first:], start=first):
-        if _reads_input(node) or _undefined(node, defined):
-            left_out = {name for later in statements[i:] for name in _bound(ast.Module([later], []))}
-            kept = ast.Module(statements[:i], [])
-            if left_out & _undefined(kept) or node.col_offset:
-                return code  # functions use a name that these lines define
-            return "\n".join(code.split("\n")[: node.lineno - 1]).rstrip()
-    return code
-
-
-def _reads_input(node: ast.stmt) -> bool:
-    return any(
-        (isinstance(n, ast.Name) and n.id == "input") or (isinstance(n, ast.Attribute) and n.attr == "stdin")
-        for n in ast.walk(node)
-    )
 
 
 # -- a text without a program that parses --

@@ -72,7 +72,12 @@ class Problem:
     @cached_property
     def called_names(self) -> frozenset[str]:
         """Names that a program has to define: `entry_point`, or else those that tests and setup only use."""
-        return frozenset({self.entry_point} if self.entry_point else _called(self.setup, *self.scored_tests))
+        return frozenset({self.entry_point}) if self.entry_point else self.used_names
+
+    @cached_property
+    def used_names(self) -> frozenset[str]:
+        """Names that tests and setup use and do not define."""
+        return frozenset(_called(self.setup, *self.scored_tests))
 
     @property
     def setup(self) -> str:

@@ -97,7 +97,7 @@ class RolloutContext:
         is_truncated = completion.is_truncated and self.protocol.is_chat
         if is_truncated and not self.rules.keeps_truncated:
             return Extraction("", "cut off")
-        found = extract(completion.text, problem.called_names, is_truncated)
+        found = extract(completion.text, problem.called_names, problem.used_names, is_truncated)
         return found._replace(source="thought") if completion.thought and not completion.text else found
 
     def execute(self, problem: Problem, code: str, completion: Completion) -> Future[ExecutionResult]:

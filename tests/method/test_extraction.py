@@ -154,25 +154,20 @@ def test_a_chat_answer_with_a_right_program_is_right(name):
     assert found.source == source
 
 
-def test_what_parses_and_defines_what_is_called_is_taken_as_it_stands():
-    for code in (
-        DOUBLE,
-        f"{DOUBLE}\n\nassert double(2) == 5",
-        f"{DOUBLE}\nn = input()",
-        '"""<think>"""\n' + DOUBLE,
-    ):
+def test_what_parses_and_defines_what_is_called_is_the_program():
+    for code in (DOUBLE, f"import math\n\n{DOUBLE}\n\nLIMIT = 3", '"""<think>"""\n' + DOUBLE):
         assert extract(code, {"double"}) == (code, "answer")
 
 
-# An assert that fails is the model's own word on its program, and no rule can see beforehand that it will.
-def test_a_block_keeps_its_own_asserts_the_wrong_ones_too():
-    code = f"{DOUBLE}\n\n# Test cases\nassert double(2) == 4\nassert double(3) == 7"
-    assert extract(fenced(code), {"double"}) == (code, "block")
+def test_own_asserts_and_input_are_no_part_of_the_program_whatever_is_around_it():
+    for tail in ("\n# Test cases\nassert double(2) == 4\nassert double(3) == 7", "n = input()"):
+        assert extract(f"{DOUBLE}\n{tail}", {"double"}) == (DOUBLE, "answer")
+        assert extract(fenced(f"{DOUBLE}\n{tail}"), {"double"}) == (DOUBLE, "block")
 
 
 def test_lines_that_read_stay_where_functions_need_what_they_define():
-    code = "def double(x):\n    return FACTOR * x\n\nFACTOR = int(input())\nprint(double(1))"
-    assert extract(fenced(code), {"double"}).code == code
+    code = "def double(x):\n    return FACTOR * x\n\nFACTOR = int(input())"
+    assert extract(fenced(f"{code}\nprint(double(1))"), {"double"}).code == code
 
 
 NO_PROGRAM = {
@@ -222,7 +217,10 @@ def test_what_is_whole_in_an_answer_that_is_cut_off_counts_in_evaluation_alone(e
     assert extract(CUT_OFF, problem.called_names).source == "broken"
     # Nothing whole defines what is called: the error of the unfinished function shows.
     assert (
-        extract("```python\nimport math\n\ndef double(x):\n    return (", {"double"}, True).source == "broken"
+        extract(
+            "```python\nimport math\n\ndef double(x):\n    return (", {"double"}, is_truncated=True
+        ).source
+        == "broken"
     )
 
 
@@ -291,9 +289,7 @@ def right_programs(draw):
     docstring = f'    """Double.\n\n{indented(text)}\n    """\n' if draw(st.booleans()) else ""
     comment = f"    # {lines[0]}\n" if lines and draw(st.booleans()) else ""
     literal = repr(text) if draw(st.booleans()) else f"'''{text}\n'''[:-1]"
-    end = draw(
-        st.sampled_from(["", "\n\ndouble = staticmethod(double).__func__", "\n\nassert double(2) == 4"])
-    )
+    end = draw(st.sampled_from(["", "\n\nassert double(2) == 5"]))
     function = f"def double(x):\n{docstring}{comment}    {body}"
     return "\n\n".join([*parts, f"TEXT = {literal}", function]) + end, text
 
@@ -348,8 +344,7 @@ def test_no_right_program_is_lost_and_none_changed_that_parses(program, shape, s
     code, text = program
     wrap, is_exact = SHAPES[shape]
     problem = Problem("1", "t", ("assert double(2) == 4", f"assert TEXT == {text!r}"))
-    assert is_right(code, problem)
     found = extract(wrap(code, random.Random(seed)), problem.called_names)
     assert is_right(found.code, problem), found
-    if is_exact:
+    if is_exact and "== 5" not in code:  # otherwise what the tests do not need goes with the assert
         assert found.code == code.strip("\n").rstrip()

@@ -79,7 +79,7 @@ def repaired(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
     """Return the problem without fences around its reference and imports of it, and what was left out."""
     notes = []
     if isinstance(syntax_tree(problem.code), str):
-        found = extract(problem.code, problem.called_names)
+        found = extract(problem.code, problem.called_names, problem.used_names)
         if found.source in ("block", "blocks", "cleaned"):
             problem = replace(problem, code=found.code)
             notes.append("the fence around the reference")
