@@ -11,7 +11,7 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any
 
-from cocos.executor import ExecutionResult, Status, Verdict, comparison_text
+from cocos.executor import ExecutionResult, Status, Verdict, comparison_text, end_text
 from cocos.files.json_lines import DataError, listed
 from cocos.literals import Feedback
 from cocos.problems import Problem
@@ -40,7 +40,9 @@ TEMPLATE_PLACEHOLDERS = {  # of own wording
     "first_turn": ("text", "entry_point", "signature", "tests", "attempt"),
     "later_turn": ("feedback",),
 }
-Failures = Mapping[int, Sequence[str]]  # index of a failed visible test -> what programs did instead
+# Index of a failed visible test -> what programs did instead; LOAD -> how programs ended before any test.
+Failures = Mapping[int, Sequence[str]]
+LOAD = -1
 NO_FAILURES: Failures = MappingProxyType({})
 # A problem and its failed tests -> what is shown of them.
 Placebo = Callable[[Problem, Failures], tuple[Problem, Failures]]
@@ -283,15 +285,15 @@ def feedback_message(mode: Feedback, problem: Problem, result: ExecutionResult, 
     passed = sum(verdict.passed for verdict in verdicts)
     if passed == len(verdicts):
         return "The program above passes the tests."
-    if mode == "error" and result.load_error:
-        return f"The program above ends before any test with {_reason(verdicts[0])}"
+    if mode == "error" and (load := result.load_error):
+        return f"The program above {end_text(load, _reason(load))}"
     count = f"The program above passes {passed} of the {len(verdicts)} tests."
     if mode == "verdict":
         return count
     failures = [
         f"{_cut(test)}\n\n{_reason(verdict)}"
         for test, verdict in zip(problem.test_list, verdicts, strict=True)
-        if not verdict.passed
+        if not verdict.passed and verdict.status is not Status.NOT_RUN
     ][:max_failures]
     words = "This one fails" if len(failures) == 1 else "These fail"
     return "\n\n".join([f"{count} {words}:", *failures])
@@ -305,6 +307,8 @@ def counterexamples(
     max_new: int = 1,
 ) -> dict[int, list[str]]:
     """Return the visible tests that programs failed, by index, with what the programs did instead.
+
+    Of a test that did not run nothing is said. How a program ended before any test stands under LOAD.
 
     Args:
         mode: `error` says what each program returned or raised, each outcome once; `none` says nothing.
@@ -321,15 +325,20 @@ def counterexamples(
     for result in results:
         failures = {i: v for i, v in enumerate(_visible_verdicts(problem, result)) if not v.passed}
         shown.update([index for index in failures if index not in shown][:max_new])
-        for index in sorted(shown & failures.keys()):
+        said = {index: _outcome(failures[index]) for index in sorted(shown & failures.keys())}
+        if (load := result.load_error) and mode == "error":
+            said = {LOAD: _cut(end_text(load, _reason(load))), **dict.fromkeys(said, "")}
+        for index, outcome in said.items():
             outcomes = found.setdefault(index, [])
-            if mode == "error" and (outcome := _outcome(failures[index])) not in outcomes:
+            if mode == "error" and outcome and outcome not in outcomes:
                 outcomes.append(outcome)
     return dict(sorted(found.items()))
 
 
 def _outcome(verdict: Verdict) -> str:
-    """Return what a program did instead of passing a test, on one line."""
+    """Return what a program did instead of passing a test, on one line; "" if the test did not run."""
+    if verdict.status is Status.NOT_RUN:
+        return ""
     if verdict.status is Status.FAILED:
         return "fails" if verdict.actual is None else f"not {_cut(verdict.actual, FEEDBACK_CHARS // 2)}"
     return "takes too long" if verdict.status is Status.TIMEOUT else _reason(verdict)
@@ -342,8 +351,11 @@ def shown_tests(problem: Problem, outcomes: Failures) -> str:
     """
     lines = []
     for index, said in outcomes.items():
-        test = problem.test_list[index]
         comment = "; ".join(" ".join(outcome.split()) for outcome in said)
+        if index == LOAD:
+            lines.append(f"# A program for them {comment}.")
+            continue
+        test = problem.test_list[index]
         lines.append(test + (f"{chr(10) if chr(10) in test else '  '}# {comment}" if comment else ""))
     return "\n".join(lines)
 

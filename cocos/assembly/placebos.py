@@ -16,7 +16,7 @@ from typing import Any
 from cocos.config.turn_options import TurnOptions
 from cocos.executor.parser import parse
 from cocos.problems import Problem
-from cocos.prompts import Failures, Placebo
+from cocos.prompts import LOAD, Failures, Placebo
 
 NOTICE = "An earlier program fails a test."
 
@@ -53,6 +53,9 @@ def _replaced(
     always = range(len(problem.test_list))[:num_shown]
     tests, outcomes = {}, {}
     for index, said in failed.items():
+        if index == LOAD:  # the error of a program, not of a test
+            outcomes[index] = list(said)
+            continue
         test = source.test_list[index % len(source.test_list)]
         expected = _expected(test)
         if source is not problem:

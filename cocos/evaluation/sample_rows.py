@@ -21,7 +21,15 @@ from cocos.trajectories import Key, Step, Trajectory, Turn
 SCHEMA_VERSION = 3
 
 
-class VerdictRow(TypedDict):
+class ExtraVerdictKeys(TypedDict, total=False):
+    """Keys of a verdict that only some have."""
+
+    # Line at which the program ended before any test had a result, with its source; "" if it is not known.
+    # All tests of the program then have the same verdict.
+    ended_at: str
+
+
+class VerdictRow(ExtraVerdictKeys):
     """Outcome of one test."""
 
     # `passed`, `failed` (the assertion is false), `error`, `timeout`, `memory`, or `not_run` (an earlier
@@ -243,7 +251,10 @@ def _turn_to_row(turn: Turn) -> TurnRow:
 
 
 def _verdict_to_row(verdict: Verdict) -> VerdictRow:
-    return cast(VerdictRow, {name: getattr(verdict, name) for name in VerdictRow.__annotations__})
+    row = {name: getattr(verdict, name) for name in VerdictRow.__annotations__}
+    if verdict.ended_at is None:
+        del row["ended_at"]
+    return cast(VerdictRow, row)
 
 
 def turn_from_row(row: TurnRow) -> Turn:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cocos.agents.words import TOOLS
-from cocos.executor import ExecutionResult, Verdict, comparison_text
+from cocos.executor import ExecutionResult, Status, Verdict, comparison_text, end_text
 from cocos.generation import Generator
 from cocos.generation.tool_calls import call_fault, call_reason, parse_tool_calls
 from cocos.trajectories import Trajectory, Turn
@@ -105,6 +105,8 @@ def turn_parts(turn: Turn, before: Turn | None, tests: Sequence[str], num_visibl
 
 
 def _first_error(result: ExecutionResult) -> str:
+    if load := result.load_error:
+        return f"it {end_text(load, verdict_text(load))}"
     for number, verdict in enumerate(result.verdicts, start=1):
         if not verdict.passed:
             return f"test {number}: {verdict_text(verdict)}"
@@ -113,11 +115,12 @@ def _first_error(result: ExecutionResult) -> str:
 
 def marked_tests(tests: Sequence[str], num_visible: int, result: ExecutionResult) -> str:
     """Return every test with a mark, and below one that did not pass its outcome."""
-    lines = []
+    load = result.load_error
+    lines = [f"The program {end_text(load, verdict_text(load))}."] if load else []
     for number, (test, verdict) in enumerate(zip(tests, result.verdicts, strict=False), start=1):
         hidden = " (hidden from the model)" if number > num_visible else ""
         lines.append(f"{'✓' if verdict.passed else '✗'} {test.rstrip()}{hidden}")
-        if not verdict.passed:
+        if not verdict.passed and not load:
             lines.append(f"    {verdict_text(verdict)}")
     return "\n".join(lines)
 
@@ -132,6 +135,8 @@ def verdict_text(verdict: Verdict) -> str:
     """Return the outcome of a test: `passed`, `expected 4, got 3`, `3 is not > 5`, or the error."""
     if verdict.expected is not None and verdict.actual is not None:
         return comparison_text(verdict.actual, verdict.relation, verdict.expected)
+    if verdict.status is Status.NOT_RUN:
+        return "not run: an earlier test ended the program"
     message = f": {verdict.message}" if verdict.message else ""
     return f"{verdict.error_type or verdict.status.name.lower()}{message}"
 

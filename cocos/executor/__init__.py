@@ -50,6 +50,7 @@ from cocos.executor.verdicts import (
     Value,
     Verdict,
     comparison_text,
+    end_text,
 )
 
 __all__ = [
@@ -62,4 +63,5 @@ __all__ = [
     "Value",
     "Verdict",
     "comparison_text",
+    "end_text",
 ]

@@ -88,9 +88,8 @@ class Runner:
         if all(isinstance(error, WorkerDied) for error in errors):
             probe = self._try(RIGHT)
             if isinstance(probe, Attempt) and probe.result.all_passed:
-                cause = Verdict(
-                    Status.ERROR, "WorkerKilled", f"the program ended its sandbox: {reason}"[:300]
-                )
+                text = f"the program ended its sandbox: {reason}"[:300]
+                cause = Verdict(Status.ERROR, "WorkerKilled", text, ended_at="")
                 result = ExecutionResult((cause,) * len(program.test_list), None, self._isolation)
         return Attempt(result, failures=len(errors))
 

@@ -87,6 +87,8 @@ class Verdict:
             candidate could have forged it; None if it does not.
         is_marked_by_program: The program has caused that reason. With another program, the same test can
             be decided without it.
+        ended_at: Line at which the program ended before any test had a result, with its source; "" if it is
+            not known. All tests of the program then have the same verdict. None for every other verdict.
         encoded: Of an expression, its value as JSON (`inside/data_types.py`).
 
     """
@@ -101,6 +103,7 @@ class Verdict:
     relation: str = "=="
     is_marked_by_program: bool = False
     encoded: str | None = None
+    ended_at: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -133,6 +136,14 @@ def comparison_text(actual: str, relation: str, expected: str) -> str:
     return f"{actual} is not {relation} {expected}"
 
 
+def end_text(verdict: Verdict, error: str) -> str:
+    """Return how a program ended before any test had a result: "ends in line 2 (`1 / 0`), before ..."."""
+    if verdict.status is Status.TIMEOUT:
+        return "takes too long before any test has a result"
+    place = f" in {verdict.ended_at}," if verdict.ended_at else ""
+    return f"ends{place} before any test has a result, with {error}"
+
+
 @dataclass(frozen=True)
 class ExecutionResult:
     """Result of executing one program.
@@ -143,8 +154,6 @@ class ExecutionResult:
             program: do not score it.
         isolation: Name of the isolation level in force.
         duration_s: Wall time inside the worker; 0 if the executor failed.
-        load_error: Class name of the exception that code or setup raised before any test ran, or None.
-        message: Text of that exception, or None.
         cpu_s: Processor time of the program; 0 if the executor failed.
         packages: Third-party packages that the program could import, with their versions ("numpy 2.3.1").
 
@@ -154,8 +163,6 @@ class ExecutionResult:
     infra_error: str | None = None
     isolation: str = ""
     duration_s: float = 0.0
-    load_error: str | None = None
-    message: str | None = None
     cpu_s: float = 0.0
     packages: tuple[str, ...] = ()
 
@@ -167,6 +174,11 @@ class ExecutionResult:
     @property
     def is_infra_failure(self) -> bool:
         return self.infra_error is not None
+
+    @property
+    def load_error(self) -> Verdict | None:
+        """The verdict of all tests if the program ended before any of them had a result, otherwise None."""
+        return next((verdict for verdict in self.verdicts if verdict.ended_at is not None), None)
 
     @property
     def num_passed(self) -> int | None:

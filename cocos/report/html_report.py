@@ -162,7 +162,7 @@ SHOWN_OF_TURN = (
     *("error_type", "infra_error", "num_completion_tokens", "generation_s", "execution_s"),
     *("thought", "num_thought_tokens"),
 )
-SHOWN_OF_VERDICT = ("status", "error_type", "message", "expected", "actual", "in_child_reason")
+SHOWN_OF_VERDICT = ("status", "error_type", "message", "expected", "actual", "in_child_reason", "ended_at")
 # In a request, these stand for the row's task, its visible tests and the turn's feedback.
 TASK_MARK, TESTS_MARK, FEEDBACK_MARK = "\ue000", "\ue001", "\ue002"
 

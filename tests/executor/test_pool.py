@@ -52,7 +52,9 @@ def test_each_test_has_its_own_verdict(executor):
 def test_a_syntax_error_is_the_programs_own_error(executor):
     [result] = executor.run([Program("def f(x) return", ("assert True == f(1)",))])
     assert (
-        result.load_error == "SyntaxError" and result.num_passed == 0 and statuses(result) == [Status.ERROR]
+        result.load_error.error_type == "SyntaxError"
+        and result.num_passed == 0
+        and statuses(result) == [Status.ERROR]
     )
 
 

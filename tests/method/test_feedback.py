@@ -4,9 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from cocos.assembly.placebos import make_placebo
+from cocos.config.turn_options import TurnOptions
+from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
+from cocos.evaluation.trajectory_text import marked_tests
 from cocos.executor import ExecutionResult
-from cocos.prompts import feedback_message, passes_visible_tests
-from cocos.trajectories import as_program
+from cocos.generation import Completion
+from cocos.prompts import counterexamples, feedback_message, passes_visible_tests, shown_tests
+from cocos.trajectories import Trajectory, Turn, as_program
 
 HALF = "def double(x):\n    return x * x"  # right for 2 and 0, wrong for -1
 
@@ -42,11 +47,74 @@ def test_an_error_is_the_first_failing_test_with_what_it_expected_and_got(proble
             "The program above passes 0 of the 3 tests. This one fails:\n\nassert double(2) == 4\n\n"
             "ValueError: two",
         ),
-        ("1 / 0", "The program above ends before any test with ZeroDivisionError: division by zero"),
+        (
+            "def double(x):\n    return 2 * x\n\ndouble(1 / 0)",
+            "The program above ends in line 4 (`double(1 / 0)`), before any test has a result, with "
+            "ZeroDivisionError: division by zero",
+        ),
+        (
+            "def half(x):\n    return x / 0\n\nTABLE = [\n    half(1)\n]",  # the line of the program's own call
+            "The program above ends in line 5 (`half(1)`), before any test has a result, with "
+            "ZeroDivisionError: division by zero",
+        ),
+        (
+            "def double(x)\n    return 2 * x",
+            "The program above ends in line 1 (`def double(x)`), before any test has a result, with "
+            "SyntaxError: expected ':' (<code>, line 1)",
+        ),
+        (
+            "import os\nos._exit(0)",
+            "The program above ends before any test has a result, with ProcessExit: the process ended before "
+            "the test did",
+        ),
+        ("while True:\n    pass", "The program above takes too long before any test has a result"),
+        (
+            "def double(x):\n    import os\n    return 4 if x == 2 else os._exit(0)",
+            "The program above passes 1 of the 3 tests. This one fails:\n\nassert double(0) == 0\n\n"
+            "ProcessExit: the process ended before the test did",
+        ),
     ],
 )
 def test_an_exception_is_its_last_line(problem, executor, code, words):
     assert feedback("error", problem, executor, code) == words
+
+
+def told_without_a_transcript(problem, results, num_shown=None, max_new=3):
+    return shown_tests(problem, counterexamples("error", problem, results, num_shown, max_new))
+
+
+def test_nothing_is_said_of_a_test_that_did_not_run(problem, executor):
+    stops = "def double(x):\n    import os\n    return 4 if x == 2 else os._exit(0)"
+    [early, late] = executor.run([as_program(problem, code) for code in ("1 / 0", stops)])
+    first, second, third = problem.test_list
+    assert third not in feedback_message("error", problem, late, max_failures=3)
+    load = (
+        "# A program for them ends in line 1 (`1 / 0`), before any test has a result, with ZeroDivisionError: "
+        "division by zero."
+    )
+    assert told_without_a_transcript(problem, [early]) == f"{load}\n{first}\n{second}\n{third}"
+    ended = f"{second}  # ProcessExit: the process ended before the test did\n{third}"
+    assert told_without_a_transcript(problem, [late]) == ended
+    assert told_without_a_transcript(problem, [early, late]) == f"{load}\n{first}\n{ended}"
+    assert told_without_a_transcript(problem, [early], 0, 1) == f"{load}\n{first}"
+    # Placebos: the program's own error is no test's, so it stays as it is.
+    failed = counterexamples("error", problem, [early], None)
+    options = TurnOptions(carry="counterexamples", placebo="wrong")
+    assert load in shown_tests(*make_placebo(options, [problem], None)(problem, failed))
+
+
+def test_the_texts_of_a_trajectory_say_once_where_a_program_ended(problem, executor):
+    [early, late] = executor.run(
+        [as_program(problem, code) for code in ("1 / 0", "def double(x):\n    exit()")]
+    )
+    assert marked_tests(problem.test_list, 3, early) == (
+        "The program ends in line 1 (`1 / 0`), before any test has a result, with ZeroDivisionError: division "
+        "by zero.\n" + "\n".join(f"✗ {test}" for test in problem.test_list)
+    )
+    assert "ends in" not in marked_tests(problem.test_list, 3, late)
+    row = trajectory_to_row(Trajectory(problem, turns=(Turn((), Completion((), ""), "1 / 0", early),)))
+    [again] = trajectory_from_row(row, problem).turns
+    assert again.result.load_error == early.load_error and "ended_at" in row["turns"][0]["verdicts"][0]
 
 
 @pytest.mark.parametrize(("max_failures", "quoted"), [(1, ("2",)), (2, ("2", "-1")), (3, ("2", "-1"))])

@@ -51,9 +51,9 @@ def run_driver(max_bytes: int) -> None:
     that the program has too, and for each test its source, kind, names that only the program has, and
     whether it is plain. Kind is "driven", "in child" or "value".
 
-    Evidence is a JSON list. It begins with ["loaded"], or ["program", error type, message] if the program
-    raised. Then follows a list for each test: seconds, outcome, why the program could have forged a pass or
-    "", whether that was its choice. An outcome is one of
+    Evidence is a JSON list. It begins with ["loaded"], or ["program", error type, message, place] if the
+    program raised. Then follows a list for each test: seconds, outcome, why the program could have forged a
+    pass or "", whether that was its choice. An outcome is one of
 
         ["passed"]
         ["e", error type, message]                             the test raised
@@ -104,8 +104,8 @@ def _run(job: tuple[str, list, list, list], max_bytes: int) -> tuple[list, bool]
         match driver.receive():
             case ["loaded", list(own), dict(functions)]:
                 rows.append(["loaded"])
-            case ["program", str(name), str(text)]:
-                return [["program", name[:MESSAGE_CHARS], text[:MESSAGE_CHARS]]], is_clean
+            case ["program", *texts] if [type(text) for text in texts] == [str, str, str]:
+                return [["program", *(text[:MESSAGE_CHARS] for text in texts)]], is_clean
             case _:
                 driver.leave(MALFORMED)
         driver.begin(setup, shared, tests, helpers, own, functions)

@@ -48,7 +48,8 @@ def run_program(job: bytes, max_bytes: int) -> None:
     """Run one job, answer its driver in messages of at most `max_bytes`, and end the process.
 
     The job is marshalled (code, setup, stdin, files). The first message is ["loaded", names of builtins that
-    the program has given to something else], or ["program", error type, message] if code or setup raised.
+    the program has given to something else], or ["program", error type, message, place] if code or setup
+    raised.
     """
     code, setup, stdin, files = marshal.loads(job)
     gc.enable()
@@ -61,7 +62,7 @@ def run_program(job: bytes, max_bytes: int) -> None:
             _execute(_compile(setup, "<setup>", "exec", 0, True), _NAMESPACE)
     except BaseException as error:
         _use_spare_memory()
-        exchange.send(["program", str(type(error).__name__), text_of(error)])
+        exchange.send(["program", str(type(error).__name__), text_of(error), _place_of(error, code)])
         _exit(0)
     end = ProgramEnd(max_bytes)
     _set_blocking(PEER_FD, True)
@@ -70,6 +71,18 @@ def run_program(job: bytes, max_bytes: int) -> None:
         end.serve()
     finally:
         _exit(0)  # without the candidate's atexit handlers
+
+
+def _place_of(error: BaseException, code: str) -> str:
+    """Return the line of the program's code that raised an error, with its source; "" if none did."""
+    trace: Any = vars(BaseException)["__traceback__"].__get__(error)  # whatever its class makes of it
+    while trace and trace.tb_frame.f_code.co_filename != "<code>":
+        trace = trace.tb_next
+    number = trace.tb_lineno if trace else 0
+    if isinstance(error, SyntaxError) and error.filename == "<code>":
+        number = error.lineno or 0
+    lines = code.split("\n")
+    return f"line {number} (`{lines[number - 1].strip()}`)" if 0 < number <= len(lines) else ""
 
 
 def _provide(stdin: str, files: tuple[tuple[str, str], ...]) -> None:

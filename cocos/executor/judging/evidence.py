@@ -58,8 +58,8 @@ def read_result(
     if first != ["loaded"]:
         is_programs = first[0] == "program"
         cause = error_verdict(first[1:], 0.0) if is_programs else _cause_of_end(answer.header, limits)
-        failed = ((cause,) * len(plans), None, isolation, spent[0], cause.error_type, cause.message)
-        return Reading(ExecutionResult(*failed, spent[1]), {})
+        cause = replace(cause, ended_at=shown(first[3]) if is_programs else "")
+        return Reading(ExecutionResult((cause,) * len(plans), None, isolation, *spent), {})
     verdicts: list[Verdict] = []
     undecided: dict[int, tuple[str, bool]] = {}
     changed: frozenset[str] = frozenset()  # by marked tests
@@ -83,7 +83,7 @@ def read_result(
         # Without evidence, the verdict is the reason why the process ended. No later test ran.
         verdicts.append(_cause_of_end(answer.header, limits))
         verdicts += [Verdict(Status.NOT_RUN)] * (len(plans) - len(verdicts))
-    result = ExecutionResult(tuple(verdicts), None, isolation, spent[0], cpu_s=spent[1])
+    result = ExecutionResult(tuple(verdicts), None, isolation, *spent)
     return Reading(result, undecided)
 
 

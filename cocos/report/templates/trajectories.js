@@ -263,6 +263,7 @@ function verdicts(row, turn, isKnown) {
 }
 
 function tests(row, turn) {
+  const load = turn.verdicts.find((verdict) => verdict.ended_at !== undefined);
   const list = turn.verdicts.map((verdict, i) => {
     const isPassed = verdict.status === "passed";
     const source = element("code", {}, ...highlighted(row.tests[i] ?? "").flatMap(spans));
@@ -274,10 +275,12 @@ function tests(row, turn) {
       i >= row.num_visible_tests ? element("small", {}, " hidden from the model") : null,
       verdict.in_child_reason ? element("small", {}, " in_child: ", visible(verdict.in_child_reason)) : null,
     );
-    if (!isPassed) line.append(explanation(verdict));
+    if (!isPassed && !load) line.append(explanation(verdict));
     return line;
   });
-  return element("ul", { class: "tests" }, ...list);
+  const end = load ? `The program ends${load.ended_at ? ` in ${load.ended_at},` : ""} before any test has a result.` : "";
+  const note = load ? element("div", { class: "tests" }, visible(end), explanation(load)) : null;
+  return element("div", {}, note, element("ul", { class: "tests" }, ...list));
 }
 
 function explanation(verdict) {
