@@ -76,7 +76,7 @@ def play_turns(
     for start in range(0, len(plays), batch_size):
         batch = plays[start : start + batch_size]
         for turn in range(num_played + 1, num_turns + 1):
-            _play_turn([play for play in batch if not play.has_ended()], turn, context)
+            _play_turn([play for play in batch if not play.has_ended()], turn, num_turns, context)
     return plays
 
 
@@ -302,7 +302,7 @@ class Play:
         return replace(self.trajectory, turns=tuple(turns))
 
 
-def _play_turn(plays: Sequence[Play], turn: int, context: RolloutContext) -> None:
+def _play_turn(plays: Sequence[Play], turn: int, num_turns: int, context: RolloutContext) -> None:
     """Play a turn, counted from 1, of the trajectories that have not ended; there may be none."""
     generator, rules = context.generator, context.rules
     feedback = [play.feedback() for play in plays]
@@ -314,6 +314,8 @@ def _play_turn(plays: Sequence[Play], turn: int, context: RolloutContext) -> Non
         """Sample completions for the plays with these indices."""
         if not rows and not generator.is_collective:
             return
+        again = " again" * is_resampled
+        generator.progress.start(f"turn {turn} of {num_turns}{again}", len(rows))
         completions = generator.generate(
             [prompts[i] for i in rows],
             rules.temperature(turn),

@@ -53,6 +53,7 @@ class SharedModel:
         for temperature in sorted({request.temperature for request in requests}):
             batch = [request for request in requests if request.temperature == temperature]
             seeds = [request.seed for request in batch if request.seed is not None]
+            self.generator.progress.start("next step", len(batch))
             completions = self.generator.generate(
                 [request.prompt for request in batch], temperature, seeds or None
             )

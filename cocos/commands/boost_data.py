@@ -17,8 +17,6 @@ from pathlib import Path
 from statistics import quantiles
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 from cocos.assembly.programs import open_executor
 from cocos.assembly.prompts import prompt_protocol, protocol_name
 from cocos.boost.attempts import (
@@ -173,24 +171,30 @@ def sample_missing_attempts(
     from transformers import set_seed
 
     from cocos.generation.huggingface import HuggingFaceGenerator, load_model, model_line
+    from cocos.generation.progress import BatchBar
 
     model = load_model(args.model_name_or_path)
     print(model_line(args.model_name_or_path, model))
     generator = HuggingFaceGenerator(model, tokenizer, args.max_completion_length)
-    for start in tqdm(starts[done:], desc="attempts", unit=" batches", initial=done, total=len(starts)):
-        set_seed(args.seed + start)  # per batch, so that a continued run samples the same
-        attempts = sample_attempts(
-            problems[start : start + args.batch_size],
-            generator,
-            executor,
-            sampled_with,
-            num_samples=args.num_samples,
-            num_corrections=args.num_corrections,
-            temperature=args.temperature,
-            rules=rules,
-            max_infra_share=args.max_infra_share,
-        )
-        log.append(attempts)
+    saved, total = sum(map(len, log.batches)), len(problems) * args.num_samples
+    of_batch = args.batch_size * args.num_samples
+    with BatchBar(of_batch, desc="attempts", unit=" attempts", initial=saved, total=total) as progress:
+        generator.progress = progress
+        for start in starts[done:]:
+            set_seed(args.seed + start)  # per batch, so that a continued run samples the same
+            attempts = sample_attempts(
+                problems[start : start + args.batch_size],
+                generator,
+                executor,
+                sampled_with,
+                num_samples=args.num_samples,
+                num_corrections=args.num_corrections,
+                temperature=args.temperature,
+                rules=rules,
+                max_infra_share=args.max_infra_share,
+            )
+            log.append(attempts)
+            progress.finish_batch(len(attempts))
 
 
 def print_summary(

@@ -5,12 +5,13 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from types import TracebackType
+from typing import Any
 
 from tqdm import tqdm
 
 from cocos.evaluation.trajectory_text import transcript_text
-from cocos.generation import Completion, Generator
+from cocos.generation import Completion, Generator, Progress
+from cocos.generation.progress import BatchBar
 from cocos.metrics import scored
 from cocos.prompts import PromptProtocol
 from cocos.trajectories import Trajectory
@@ -76,9 +77,11 @@ def exceeded_context(trajectories: Sequence[Trajectory], context_length: int | N
 
 
 class ProgressBar:
-    """Progress bar of one rank; ranks other than 0 print nothing.
+    """Progress bar of one rank with accuracies; ranks other than 0 print nothing.
 
     Args:
+        total: Trajectories that this rank plays.
+        batch_size: Trajectories per batch.
         show: Returns the text of a trajectory to print above the bar; None: none is printed.
 
     """
@@ -87,29 +90,27 @@ class ProgressBar:
         self,
         total: int,
         num_turns: int,
+        batch_size: int,
         generator: Generator,
         is_main: bool,
         show: Callable[[Trajectory], str] | None = None,
     ) -> None:
         self._generator, self._text = generator, show if is_main else None
-        self._bar = tqdm(total=total, unit=" samples", disable=not is_main)
+        self._num_turns = num_turns
         self._num_scored = 0
         self._num_right = dict.fromkeys((0, num_turns - 1), 0)  # by turn, from 0
         self._has_shown_prompt = self._has_exceeded_context = False
-        self._accuracies: dict[str, str] = {}
-        self._num_tokens = 0
-        # A first batch may take minutes on a processor; growing tokens show that it goes on.
-        if is_main and sys.stderr.isatty():
-            generator.on_tokens = self._count_tokens
+        self._bar = BatchBar(
+            batch_size * num_turns, total=total * num_turns, unit=" turns", disable=not is_main
+        )
 
     def __enter__(self) -> "ProgressBar":
+        self._generator.progress = self._bar.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._generator.on_tokens = None
-        self._bar.close()
+    def __exit__(self, *error: Any) -> None:
+        self._generator.progress = Progress()
+        self._bar.__exit__(*error)
 
     def add(self, trajectories: Sequence[Trajectory]) -> None:
         """Advance the bar by a batch of played trajectories."""
@@ -117,23 +118,12 @@ class ProgressBar:
         self._num_scored += len(scored_trajectories)
         for turn in self._num_right:
             self._num_right[turn] += sum(t.turns[turn].result.is_right for t in scored_trajectories)
-        self._bar.update(len(trajectories))
         shares = {turn: count / max(1, self._num_scored) for turn, count in self._num_right.items()}
-        self._accuracies = {f"acc@{turn + 1}": f"{share:.3f}" for turn, share in shares.items()}
-        self._show_numbers()
+        self._bar.numbers = ", ".join(f"acc@{turn + 1}={share:.3f}" for turn, share in shares.items())
+        self._bar.finish_batch(len(trajectories) * self._num_turns)
         self._warn_once(trajectories)
         if self._text:
             self._show(trajectories, self._text)
-
-    def _count_tokens(self, number: int) -> None:
-        self._num_tokens += number
-        self._show_numbers()
-
-    def _show_numbers(self) -> None:
-        """Show accuracies and tokens; tqdm draws the bar at most every 0.1 s."""
-        tokens = {"tokens": str(self._num_tokens)} if self._num_tokens else {}
-        self._bar.set_postfix(self._accuracies | tokens, refresh=False)
-        self._bar.update(0)
 
     def _warn_once(self, trajectories: Sequence[Trajectory]) -> None:
         warning = exceeded_context(trajectories, self._generator.context_length)

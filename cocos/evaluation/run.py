@@ -182,7 +182,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
     recorded = conditions(args)
     is_main, total = run.state.is_main, sum(map(len, batches))
     show = debug_text if args.debug else trajectory_text if args.verbose else None
-    with ProgressBar(total, args.num_turns, generator, is_main, show) as progress:
+    with ProgressBar(total, args.num_turns, size, generator, is_main, show) as progress:
         for batch in batches:
             if args.generator == "api":  # no batches at an endpoint: request only what is missing
                 batch = [trajectory for trajectory in batch if trajectory.key in run.missing]

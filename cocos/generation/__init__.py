@@ -15,9 +15,10 @@ generator ends a completion at [DONE] with what its engine has for that; `tokeni
     endpoint.py          an OpenAI-compatible endpoint
     retry.py             the requests that are retried, the delays, and the API keys
     tool_calls.py        calls of tools in the text of a completion
+    progress.py          progress within a batch, for a bar or a log
     scripted.py          answers of a function, for runs without a model and for tests
 """
 
-from cocos.generation.interface import Completion, GenerationStopped, Generator, Role
+from cocos.generation.interface import Completion, GenerationStopped, Generator, Progress, Role
 
-__all__ = ["Completion", "GenerationStopped", "Generator", "Role"]
+__all__ = ["Completion", "GenerationStopped", "Generator", "Progress", "Role"]

@@ -144,8 +144,7 @@ class EndpointGenerator(TextTranscripts):
 
     def _complete_and_count(self, request: dict[str, Any]) -> Completion:
         completion = self._complete(request)
-        if self.on_tokens:
-            self.on_tokens(completion.num_completion_tokens or 0)
+        self.progress.add(completion.num_completion_tokens or 0, 1)
         return completion
 
     def _complete(self, request: dict[str, Any]) -> Completion:

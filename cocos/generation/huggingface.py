@@ -160,11 +160,12 @@ class HuggingFaceGenerator(TokenTranscripts):
                     sampled[prompt].append(token)
                     logps[prompt] += stated[row : row + 1]
                     has_ended[prompt] = self.has_ended(sampled[prompt])
-            if self.on_tokens:
-                self.on_tokens(sum(len(ids) == step + 1 for ids in sampled))
+            new = [prompt for prompt, ids in enumerate(sampled) if len(ids) == step + 1]
+            is_last = step + 1 == max_length
+            self.progress.add(len(new), sum(has_ended[prompt] or is_last for prompt in new))
             if self.on_text and len(sampled) == 1:
                 self.on_text(self.decode(sampled[0]))
-            if all(has_ended) or step + 1 == max_length:
+            if all(has_ended) or is_last:
                 break
             ended = [row for row, prompt in enumerate(rows) if has_ended[prompt]]
             # Without support, ended rows are computed with the others and their ids are ignored. The last

@@ -52,6 +52,16 @@ class GenerationStopped(Exception):
     """`generate` has given up because `Generator.is_stopped` said so. Its completions are lost."""
 
 
+class Progress:
+    """Watcher of a batch that is being sampled, called from any thread; this one does nothing."""
+
+    def start(self, turn: str, num_rows: int) -> None:
+        """Begin a turn, such as `turn 2 of 3`, of so many rows. The turn loop calls this."""
+
+    def add(self, num_tokens: int, num_ended: int) -> None:
+        """Count new tokens, and the completions that ended with them. The generator calls this."""
+
+
 class Generator:
     """A source of completions.
 
@@ -63,8 +73,7 @@ class Generator:
     is_collective: bool = False  # all ranks must call `generate` equally often, also without prompts
     # Tokens of the longest transcript that the model was trained on; None if that is not known.
     context_length: int | None = None
-    # Called with the number of new tokens whenever some were sampled, possibly from several threads.
-    on_tokens: Callable[[int], None] | None = None
+    progress: Progress = Progress()  # told whenever tokens were sampled
     # Called with the text of the completion so far whenever it grew, in batches of one prompt. An exception
     # that it raises ends `generate`. Generators that cannot stream never call it.
     on_text: Callable[[str], None] | None = None

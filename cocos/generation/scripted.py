@@ -51,4 +51,5 @@ class ScriptedGenerator(TextTranscripts):
             text = text[: text.index(DONE) + len(DONE)]
         is_cut = len(text) > self.max_completion_length
         text = text[: self.max_completion_length]
+        self.progress.add(len(text), 1)
         return replace(self.quote(text), is_truncated=is_cut or not (self._is_chat or text.endswith(DONE)))

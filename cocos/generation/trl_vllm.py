@@ -71,6 +71,7 @@ class VLLMRollouts(TokenTranscripts):
                 [*map(list, prompts), *padding], images=None, num_generations=1
             )
         completions = self.batch_completions(sampled[: len(prompts)], time.perf_counter() - started)
+        self.progress.add(sum(map(len, sampled[: len(prompts)])), len(prompts))
         return [
             replace(completion, engine_logps=_of_sampled_ids(of_row)[: len(completion.token_ids)])
             for completion, of_row in zip(completions, logps, strict=False)  # without those of the padding

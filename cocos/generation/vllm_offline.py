@@ -149,4 +149,5 @@ class VLLMGenerator(TokenTranscripts):
                 lambda: self.engine.generate(inputs, params, use_tqdm=False), self.processes
             )
         sampled = [output.outputs[0].token_ids for output in outputs]
+        self.progress.add(sum(map(len, sampled)), len(sampled))
         return self.batch_completions(sampled, time.perf_counter() - started)

@@ -22,10 +22,11 @@ from cocos.config.eval_config import EvalConfig
 from cocos.config.option import default_values, option_names
 from cocos.files.bundled import is_clone
 from cocos.generation.huggingface import slowness
+from cocos.generation.progress import FILE_S, TERMINAL_S, BatchProgress
 from cocos.rewards import Score
 from cocos.training.checkpoints import evaluation_at, saved_step
 from cocos.training.model_card import ModelCard
-from cocos.training.monitor import verdicts_text
+from cocos.training.monitor import DEAD, verdicts_text
 from cocos.training.run_log import period_text
 from cocos.trajectories import Trajectory
 
@@ -40,7 +41,10 @@ def show_lines(trainer: Trainer) -> None:
     has_bar = not trainer.args.disable_tqdm and sys.stderr.isatty()
     trainer.remove_callback(ProgressCallback)
     trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(LineWithBar() if has_bar else LineCallback())
+    lines = LineWithBar() if has_bar else LineCallback()
+    trainer.add_callback(lines)
+    if trainer.is_world_process_zero() and (player := getattr(trainer, "player", None)):
+        player.progress = BatchProgress(lines.show_sampling, TERMINAL_S if has_bar else FILE_S)
 
 
 class LineCallback(PrinterCallback):
@@ -57,6 +61,11 @@ class LineCallback(PrinterCallback):
         """Print a line."""
         print(line, flush=True)
 
+    def show_sampling(self, text: str) -> None:
+        """Print the progress of sampling; "" at its end."""
+        if text:
+            self.write(f"sampling: {text}")
+
 
 class LineWithBar(LineCallback, ProgressCallback):
     """Progress bar with the most important metrics printed above it."""
@@ -65,6 +74,11 @@ class LineWithBar(LineCallback, ProgressCallback):
         """Print a line above the bar."""
         if self.training_bar is not None:
             self.training_bar.write(line)
+
+    def show_sampling(self, text: str) -> None:
+        """Show the progress of sampling behind the bar; "" at its end."""
+        if self.training_bar is not None:
+            self.training_bar.set_postfix_str(text)
 
 
 def clock_text(logs: Mapping[str, Any], max_steps: int) -> str:
@@ -82,7 +96,10 @@ def format_line(logs: dict[str, Any]) -> str:
     shown = {k: v for k, v in numbers.items() if k.startswith(SHOWN)} or {
         k: v for k, v in numbers.items() if k in SHOWN_OTHERWISE
     }
-    return ("dev " if is_dev and shown else "") + " ".join(f"{k}={v:.3f}" for k, v in shown.items())
+    dead = numbers.get("frac_batches_dead", 0.0)
+    of_some = "" if dead == 1 else f" in {100 * dead:.0f} % of the updates"
+    lesson = f"; nothing learnt from rewards{of_some}: {DEAD}" if dead and shown else ""
+    return ("dev " if is_dev and shown else "") + " ".join(f"{k}={v:.3f}" for k, v in shown.items()) + lesson
 
 
 def example_text(trajectory: Trajectory, score: Score, advantage_K: Sequence[float]) -> str:

@@ -128,13 +128,18 @@ def hidden_gap(trajectories: Sequence[Trajectory]) -> float | None:
 
 
 DEAD_BATCHES = 10  # one in a few is usual; so many in a row mean that nothing is learned
+DEAD = "no trajectory earned more than its siblings"
+DEAD_REMEDY = (
+    "raise --temperature or --num_generations, choose easier or harder problems, or draw others with "
+    "--dynamic_sampling"
+)
 
 
 class RunWarnings:
     """Warnings about faults that become visible only over many batches.
 
     Args:
-        dead_batches: Warn after this many consecutive batches in which all returns of every group are equal.
+        dead_batches: Warn after this many consecutive batches without a gradient of the rewards.
 
     """
 
@@ -154,16 +159,13 @@ class RunWarnings:
         self._num_dead, self._first_gap = state["num_dead"], state["first_gap"]
         self.num_alive = state["num_alive"]
 
-    def check_spread(self, zero_spread_K: Sequence[float]) -> None:
-        """Warn after `dead_batches` consecutive batches in which all returns of every group are equal."""
-        is_dead = min(zero_spread_K) == 1.0
+    def check_gradient(self, is_dead: bool) -> None:
+        """Warn after `dead_batches` consecutive batches that are dead: without a gradient of the rewards."""
         self._num_dead = self._num_dead + 1 if is_dead else 0
         self.num_alive += not is_dead
         if self._num_dead and self._num_dead % self.dead_batches == 0:
             logger.warning(
-                f"all returns of every group were equal in {self._num_dead} batches in a row, so the model "
-                f"learns nothing; raise --temperature or --num_generations, or choose easier or "
-                f"harder problems"
+                f"{DEAD} in {self._num_dead} batches in a row, so the rewards teach nothing; {DEAD_REMEDY}"
             )
 
     def check_gap(self, gap: float) -> None:

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -23,7 +23,8 @@ from cocos.assembly.objective import make_objective, own_reward
 from cocos.assembly.rules import make_rules
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.executor import Executor
-from cocos.generation import GenerationStopped, Generator
+from cocos.generation import GenerationStopped, Generator, Progress
+from cocos.generation.progress import BatchProgress
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import random_reward, turn_reward
@@ -50,12 +51,14 @@ class RolloutPlayer:
         is_stopped: Returns whether this process was asked to stop; sampling for training then gives up.
 
     Attributes:
+        progress: Shows the progress of sampling; None: nothing does.
         draw: Order of the problems with dynamic sampling.
         hidden_s: Seconds of the last `meanwhile` in which programs ran beside it.
 
     """
 
     hidden_s = 0.0
+    progress: BatchProgress | None = None
 
     def __init__(
         self,
@@ -160,7 +163,7 @@ class RolloutPlayer:
     def _sample(self, prompts: Sequence[Trajectory], play: Callable[..., list[AnyPlay]]) -> list[AnyPlay]:
         num_turns, size = self.options.num_turns, self.options.num_generations
         trajectories = [replace(prompt, sample=i % size) for i, prompt in enumerate(prompts)]
-        with self.open_generator() as generator, suppress(GenerationStopped):
+        with self._watched_generator() as generator, suppress(GenerationStopped):
             generator.is_stopped = self.is_stopped
             setup = (generator, self.executor, self.protocol)
             if self.options.credit == "last" and num_turns > 1:
@@ -175,11 +178,17 @@ class RolloutPlayer:
         # Equally many problems per rank, because with sharded weights every forward pass needs all ranks.
         share = begin(equal_share(problems, self.rank, self.num_ranks))
         rules = replace(self.rules, temperatures=(0.0,), keeps_truncated=True)  # an evaluation's
-        with self.open_generator() as generator:
+        with self._watched_generator() as generator:
             played = rollout(share, generator, self.executor, self.protocol, self.options.num_turns, rules)
         trajectories = gather_object(played)[: len(problems)]
         InfraFailures(self.options.max_infra_share).add(trajectories)
         return trajectories
+
+    @contextmanager
+    def _watched_generator(self) -> Iterator[Generator]:
+        with self.open_generator() as generator, self.progress or nullcontext(Progress()) as progress:
+            generator.progress = progress
+            yield generator
 
     def rewards(self, trajectory: Trajectory) -> list[float | None]:
         """Return r_1..r_T of a played trajectory; None where the executor failed."""

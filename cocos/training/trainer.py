@@ -45,6 +45,8 @@ from cocos.training.collapse import CollapseWarning
 from cocos.training.console import example_text
 from cocos.training.dynamic_sampling import Batch
 from cocos.training.monitor import (
+    DEAD,
+    DEAD_REMEDY,
     PhaseTimer,
     RunWarnings,
     batch_metrics,
@@ -64,6 +66,7 @@ from cocos.trajectories import Trajectory, Turn
 logger = logging.getLogger(__name__)
 
 NUM_LOGGED_EXAMPLES = 4  # per entry of log.jsonl
+USUAL_DEAD_SHARE = 0.25  # of the updates; with more, the end of a run says what to do
 Prompt = tuple[int, ...]  # token ids
 
 
@@ -215,6 +218,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         # Every rank computes the advantages of all ranks.
         scores = self._scores(batch, gather_object(local_kl_B_K))
         advantages_B_K = self.advantages(scores, self.states(batch.trajectories))
+        self._check_gradient(scores, self.states(batch.trajectories))
         self._log_batch(batch, scores, advantages_B_K)
         times = self.timer.metrics(played_here) | {"time/hidden_s": self.player.hidden_s}
         times["tokens_per_s"] = sum(gather_object([times["tokens_per_s"]]))  # of all ranks
@@ -307,7 +311,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
                 tqdm.write(example)  # not print(), which would break the progress bar
 
     def remarks(self) -> list[str]:
-        """Say why the run has ended early, that it is a control, and whether no update had a gradient."""
+        """Say why the run has ended early, that it is a control, and how many updates learnt nothing."""
         remarks = super().remarks()
         if self.args.reward == "random":
             remarks.append("a control: every program earned 0 or 1 by chance (--reward random)")
@@ -315,17 +319,20 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             remarks.append(
                 f"a control: prompts had a placebo for failed tests (--placebo {self.args.placebo})"
             )
-        if self.run_warnings.num_alive:
+        num_updates = self.state.global_step
+        num_dead = num_updates - self.run_warnings.num_alive * self.updates_per_generation
+        if num_dead <= 0:
             return remarks
-        effect = (
-            "no update had a gradient of the rewards, because all returns of every group were equal: only "
-            f"the KL divergence (--beta {self.beta:g}) changed the model"
-            if self.beta
-            else "no update had a gradient, because all returns of every group were equal: the model is the "
-            "one that the run started from"
-        )
-        remedy = "raise --temperature or --num_generations, or choose easier or harder problems"
-        return [*remarks, f"{effect}; {remedy}"]
+        effect = ""
+        if num_dead == num_updates:
+            effect = (
+                f": only the KL divergence (--beta {self.beta:g}) changed the model"
+                if self.beta
+                else ": the model is the one that the run started from"
+            )
+        remedy = f"; {DEAD_REMEDY}" * (num_dead > USUAL_DEAD_SHARE * num_updates)
+        counted = f"{num_dead} of {num_updates} updates learnt nothing from rewards, because {DEAD}"
+        return [*remarks, f"{counted}{effect}{remedy}"]
 
     def _finish_loss_pass(self, logps_R_C: torch.Tensor, entropies_R_C: torch.Tensor | None) -> torch.Tensor:
         """Log what the pass of the loss found, fill in `old_logps`, and weight each token's gradient."""
@@ -375,6 +382,12 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         """Return True if the policy that is updated is the one that sampled, so that every ratio is 1."""
         num_passes = self.args.steps_per_generation * self.num_iterations
         return num_passes == self.args.gradient_accumulation_steps
+
+    @property
+    def updates_per_generation(self) -> int:
+        """Return the number of updates that a batch is used for."""
+        passes = self.args.steps_per_generation * self.num_iterations
+        return int(passes // self.args.gradient_accumulation_steps)
 
     def row_statistics(self, rows: dict[str, torch.Tensor]) -> RowStatistics:
         """Make the passes of a batch before its update; log the gap to the engine if there is one."""
@@ -501,8 +514,19 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             known = [g for group in returns_P_G_K for returns_K in group if (g := returns_K[k]) is not None]
             if known:
                 self.record({f"return_t{turn}_std": statistics.pstdev(known)})
-        self.run_warnings.check_spread(zero_spread_K)
         return trained_advantages(returns_P_G_K, scores, states_P_G_K)
+
+    def _check_gradient(
+        self, scores: Sequence[Score], states_P_G_K: Sequence[Sequence[Sequence[Prompt | None]]] | None
+    ) -> None:
+        """Log whether the rewards of a batch give no gradient, whatever the KL penalties give."""
+        paid = [
+            Score(score.rewards_T, [None if kl is None else 0.0 for kl in score.kl_K]) for score in scores
+        ]
+        advantages_B_K = trained_advantages(grouped_returns(paid, self.objective), paid, states_P_G_K)
+        is_dead = all(abs(advantage) < 1e-9 for advantage_K in advantages_B_K for advantage in advantage_K)
+        self.record({"frac_batches_dead": float(is_dead)})
+        self.run_warnings.check_gradient(is_dead)
 
     # -- logging --
 
@@ -523,10 +547,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.num_sampled_tokens += sampled
         self.record({"sampled_tokens": sampled})
         self._metrics["train"]["sampled_tokens_total"] = [self.num_sampled_tokens]
-        updates_per_generation = (
-            self.args.steps_per_generation * self.num_iterations // self.args.gradient_accumulation_steps
-        )
-        generations = self.state.global_step // updates_per_generation + 1
+        generations = self.state.global_step // self.updates_per_generation + 1
         self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
         self._metrics["train"]["episodes"] = [generations * self.args.generation_batch_size]
 

@@ -677,7 +677,7 @@ def test_a_missing_vllm_is_an_error_with_the_remedy(monkeypatch):
 RANK = """
 import sys, torch, torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
-from cocos.generation import GenerationStopped
+from cocos.generation import GenerationStopped, Progress
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import load_tokenizer
 
@@ -696,7 +696,14 @@ for part in (prompts, prompts[:1]):
     expected = [c.token_ids for c in whole.generate(part, 0.0)]
     assert [c.token_ids for c in generator.generate(part, 0.0)] == expected
 steps = []
-generator.on_tokens = steps.append
+
+
+class Counter(Progress):
+    def add(self, num_tokens, num_ended):
+        steps.append(num_tokens)
+
+
+generator.progress = Counter()
 generator.is_stopped = lambda: rank == 1 and len(steps) == 4  # the other rank hears of it in the same step
 try:
     generator.generate(prompts, 0.0)

@@ -27,6 +27,7 @@ from torch.distributed.fsdp import FSDPModule
 from cocos.boost import trainer as boost_trainer
 from cocos.commands import boost, train
 from cocos.config.ranks import num_processors
+from cocos.generation import Progress
 from cocos.training import trainer
 from tests.support import deepspeed_without_spinning  # noqa: F401
 
@@ -101,12 +102,13 @@ class SeededTrainer(Recorded, trainer.CoCoSTrainer):
             if self._is_signalled("halted"):
                 sampled = []
 
-                def signalled(number):  # once each of its trajectories has three tokens of turn 1
-                    sampled.append(number)
-                    if len(sampled) == 3:
-                        os.kill(os.getpid(), signal.SIGTERM)
+                class Signalled(Progress):
+                    def add(self, num_tokens, num_ended):  # each of its trajectories has three of turn 1
+                        sampled.append(num_tokens)
+                        if len(sampled) == 3:
+                            os.kill(os.getpid(), signal.SIGTERM)
 
-                generator.on_tokens = signalled
+                generator.progress = Signalled()
             yield SeededGenerator(generator)
 
 

@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM
 from cocos.problems import load_problems
 from cocos.training.callbacks import SaveByTime
 from cocos.training.collapse import COLLAPSED_LOGS, CollapseWarning
-from cocos.training.console import clock_text
+from cocos.training.console import clock_text, format_line
 from tests.support.paths import TOY
 from tests.support.training import DESTRUCTIVE_AFTER_ONE
 
@@ -86,13 +86,27 @@ def test_a_run_without_any_gradient_says_so_at_its_end(make_trainer):
     trainer = make_trainer(max_completion_length=2, max_truncated_share=1.0)  # no program can be right
     trainer.train()
     [remark] = trainer.remarks()
-    assert remark.startswith("no update had a gradient,") and "raise --temperature" in remark
+    updates = trainer.state.global_step
+    assert remark.startswith(f"{updates} of {updates} updates learnt nothing from rewards, because no traj")
+    assert "the run started from; raise --temperature" in remark
+    [first, *_] = [entry for entry in trainer.state.log_history if "loss" in entry]
+    assert "nothing learnt from rewards: no trajectory earned more" in format_line(first)
     trainer.beta = 0.05
-    assert "no update had a gradient of the rewards" in trainer.remarks()[0]
     assert "only the KL divergence (--beta 0.05) changed the model; raise" in trainer.remarks()[0]
+    trainer.run_warnings.num_alive = updates - 1
+    assert trainer.remarks()[0].startswith(f"1 of {updates} updates learnt nothing")
     trainer = make_trainer()
     trainer.train()
     assert trainer.remarks() == []
+
+
+@pytest.mark.processes
+def test_an_update_whose_only_gradient_is_that_of_kl_learns_nothing_from_rewards(make_trainer):
+    trainer = make_trainer(
+        max_completion_length=2, max_truncated_share=1.0, beta=0.5, learning_rate=1e-2, max_steps=3
+    )
+    trainer.train()
+    assert trainer.remarks()[0].startswith("3 of 3 updates learnt nothing from rewards")
 
 
 @pytest.mark.processes
