@@ -11,13 +11,12 @@ from cocos.files.markdown import markdown_table
 from cocos.files.output_folder import recorded_kind
 from cocos.report.caveats import caveats
 from cocos.report.finished_runs import FinishedRun, RunComparison
-from cocos.report.html_report import GENERATOR, page_parts
+from cocos.report.html_report import GENERATOR, error_rows, page_parts
 from cocos.report.tables import (
     Table,
     choice_notes,
     comparison_table,
     excluded_problems,
-    printable_error_type,
     resampling_sentences,
     run_tables,
 )
@@ -83,7 +82,7 @@ def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunCompar
         parts += [_section(tables[-1]), *excluded_problems(comparisons)]
         parts += ["\n".join(_gained_and_lost(comparisons))]
     parts += dict.fromkeys(note for table in tables for note in table.notes)
-    parts += ["## Errors", "\n".join(_error_counts(runs))]
+    parts += ["## Errors", _errors(runs)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -99,11 +98,19 @@ def _gained_and_lost(comparisons: Sequence[RunComparison]) -> Iterator[str]:
             yield f"- {comparison.other.name} {change} at its last turn ({len(task_ids)}): {names}"
 
 
-def _error_counts(runs: Sequence[FinishedRun]) -> Iterator[str]:
+def _errors(runs: Sequence[FinishedRun]) -> str:
+    """Return a table of the programs with each error at each turn, and how many the next turn repaired."""
+    num_turns = max(run.num_turns for run in runs)
+    rows = []
     for run in runs:
-        for turn, counts in enumerate(run.metrics["errors"], start=1):
-            errors = [f"{printable_error_type(error_type)} {count}" for error_type, count in counts.items()]
-            yield f"- {run.name}, turn {turn}: {', '.join(errors) or 'none'}"
+        for row in error_rows(run):
+            cells = [
+                str(count) if fixed is None else f"{count} ({fixed} repaired)"
+                for count, fixed in zip(row.counts_T, row.num_fixed_T, strict=True)
+            ]
+            rows.append([run.name, row.label, *cells, *["-"] * (num_turns - len(cells))])
+    turns = [f"turn {turn}" for turn in range(1, num_turns + 1)]
+    return markdown_table(["model", "first failing test", *turns], rows) if rows else "none"
 
 
 WIDTH_OF_FILES = 10_000  # one line per row, for whoever searches in the output

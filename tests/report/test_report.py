@@ -90,14 +90,16 @@ def test_the_table_has_the_numbers(tmp_path):
     ]
 
 
-def test_the_errors_of_each_turn_are_listed_below_the_table(tmp_path):
+def test_the_errors_of_each_turn_and_their_repairs_are_a_table(tmp_path):
     lines = markdown_report(runs(tmp_path, cocos=TWO_TURNS, perfect=numbered((PASSED, PASSED)))).splitlines()
     assert lines[lines.index("## Errors") + 2 :] == [
-        "- cocos, turn 1: TypeError 3, AssertionError 2",
-        "- cocos, turn 2: AssertionError 3",
-        "- perfect, turn 1: none",
-        "- perfect, turn 2: none",
+        "| model | first failing test | turn 1 | turn 2 |",
+        "| --- | --- | --- | --- |",
+        "| cocos | AssertionError | 2 (0 repaired) | 3 |",
+        "| cocos | TypeError | 3 (3 repaired) | 0 |",
     ]
+    perfect = markdown_report(runs(tmp_path, right=numbered((PASSED, PASSED))))
+    assert perfect.endswith("## Errors\n\nnone\n")
 
 
 def test_an_exceptions_name_cannot_add_lines(tmp_path):
