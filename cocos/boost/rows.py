@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from cocos.dataprep.row_hints import missing_fields
+from cocos.files.bundled import command_line
 from cocos.files.durable import write_atomically
 from cocos.files.json_lines import DataError, read_rows
 from cocos.problems import Problem
 from cocos.prompts import AUXILIARY_INSTRUCTION, BEGIN, CORRECT, DONE, Failures, PromptProtocol, answer
 
 TokenizedRow = dict[str, list[int]]  # input_ids and labels, equally long
+_TO_MAKE_ROWS = ("--model_name_or_path", "MODEL", "--output", "rows.jsonl", "--train_data")
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,12 @@ def load_rows(path: str | Path) -> list[BoostRow]:
         if not isinstance(row, dict) or not all(
             isinstance(row.get(name), str) for name in ("prompt", "completion")
         ):
-            raise DataError(f"{place}: expected an object with the strings 'prompt' and 'completion'")
+            is_problem = isinstance(row, dict) and not missing_fields(row)
+            command = command_line("boost-data", *_TO_MAKE_ROWS, path)
+            mistake = f"; this is a problem, from which rows are made: {command}" * is_problem
+            raise DataError(
+                f"{place}: expected an object with the strings 'prompt' and 'completion'{mistake}"
+            )
         if not row["completion"].strip():
             raise DataError(f"{place}: field 'completion' is empty; remove the row")
         prompt = row["prompt"].lstrip()
@@ -88,7 +96,7 @@ def load_rows(path: str | Path) -> list[BoostRow]:
             prompt += "\n"
         rows.append(BoostRow(prompt, row["completion"]))
     if not rows:
-        raise DataError(f"{path}: the file has no rows; make some with scripts/make_boost_data.py")
+        raise DataError(f"{path}: the file has no rows; make some with cocos boost-data")
     return rows
 
 

@@ -35,7 +35,9 @@ from cocos.config.command_line import parse_options
 from cocos.config.option import option_names
 from cocos.dataprep.public_sets import load_problem_set, problems_file
 from cocos.executor import Executor
+from cocos.files.bundled import command_line
 from cocos.files.run_record import sha256
+from cocos.generation import Generator
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol, named_protocol
 from cocos.trajectories import Rules
@@ -170,12 +172,9 @@ def sample_missing_attempts(
         return
     from transformers import set_seed
 
-    from cocos.generation.huggingface import HuggingFaceGenerator, load_model, model_line
     from cocos.generation.progress import BatchBar
 
-    model = load_model(args.model_name_or_path)
-    print(model_line(args.model_name_or_path, model))
-    generator = HuggingFaceGenerator(model, tokenizer, args.max_completion_length)
+    generator = load_generator(args, tokenizer)
     saved, total = sum(map(len, log.batches)), len(problems) * args.num_samples
     of_batch = args.batch_size * args.num_samples
     with BatchBar(of_batch, desc="attempts", unit=" attempts", initial=saved, total=total) as progress:
@@ -197,6 +196,24 @@ def sample_missing_attempts(
             progress.finish_batch(len(attempts))
 
 
+def load_generator(args: BoostDataConfig, tokenizer: "PreTrainedTokenizerBase") -> Generator:
+    """Load the model, and print what is used."""
+    from cocos.generation.huggingface import HuggingFaceGenerator, load_model, model_line
+
+    model = load_model(args.model_name_or_path)
+    print(model_line(args.model_name_or_path, model))
+    return HuggingFaceGenerator(model, tokenizer, args.max_completion_length)
+
+
+def next_command(args: BoostDataConfig) -> str:
+    """Return the command that trains on the rows."""
+    folder = Path(args.output).with_suffix("")
+    return command_line(
+        *("boost", "--model_name_or_path", args.model_name_or_path, "--train_data", args.output),
+        *("--output_dir", folder.with_name(f"{folder.name}_boost")),
+    )
+
+
 def print_summary(
     args: BoostDataConfig, attempts: Sequence[Attempt], pairs: Sequence[TurnPair], lengths: Sequence[int]
 ) -> None:
@@ -210,5 +227,5 @@ def print_summary(
         f"{len({pair.problem.task_id for pair in pairs})} problems\n"
         f"tokens per row: median {percentiles[9]:.0f}, 95th percentile {percentiles[18]:.0f}, "
         f"longest {max(lengths)}\n"
-        f"next: cocos boost --train_data {args.output}"
+        f"next: {next_command(args)}"
     )

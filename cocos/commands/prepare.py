@@ -45,8 +45,8 @@ from cocos.dataprep.options import CheckOptions, PreparationOptions
 from cocos.dataprep.preparation import PreparationReport, read_splits, run_check
 from cocos.dataprep.prepared_files import read_benchmarks, read_prepared
 from cocos.dataprep.public_sets import fetch_raw_file
-from cocos.dataprep.readers import input_files
-from cocos.dataprep.row_hints import columns_example
+from cocos.dataprep.readers import SUFFIXES, input_files
+from cocos.dataprep.row_hints import columns_example, file_command
 from cocos.dataprep.sources import NOT_STATED, PUBLIC_SOURCES, Source, custom_source
 from cocos.files.json_lines import read_rows
 from cocos.files.markdown import markdown_table
@@ -102,6 +102,8 @@ class PrepareOptions(OwnSetOptions, PreparationOptions):
         require_options(self, "output_dir")
         for pair in self.columns:
             field, _, column = pair.partition("=")
+            if field not in MBPP_FIELDS and column in MBPP_FIELDS:
+                raise ValueError(f"--columns: {pair}: the field comes first; give {column}={field}")
             if field not in MBPP_FIELDS or not column:
                 raise ValueError(f"--columns: {pair}: give FIELD=COLUMN with one of {', '.join(MBPP_FIELDS)}")
         fields = Counter(pair.partition("=")[0] for pair in self.columns)
@@ -165,6 +167,17 @@ def _source_name(text: str) -> str:
     )
 
 
+def _refuse_file_as_source(path: Path) -> None:
+    """Raise ValueError for the path of a file or a folder, with the command that it needs."""
+    if path.exists():
+        what = "folder" if path.is_dir() else "file"
+        raise ValueError(
+            f"{path} is a {what}; SOURCE is its format, and --input the {what}: {file_command(path)}"
+        )
+    if path.name.lower().removesuffix(".gz").endswith(tuple(f".{suffix}" for suffix in SUFFIXES)):
+        raise ValueError(f"{path}: no such file; SOURCE is a format, and --input the file")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command that the arguments name; return the exit status."""
     argv = sys.argv[1:] if argv is None else argv
@@ -174,6 +187,8 @@ def main(argv: list[str] | None = None) -> int:
     if argv[:1] == ["public"]:
         given = public_parser().parse_args(argv[1:])
         return prepare_public(given.output_dir, given.input)
+    if argv and argv[0] not in (*PUBLIC_SOURCES, *FILE_SOURCES) and not argv[0].startswith("-"):
+        _refuse_file_as_source(Path(argv[0]))
     args = vars(convert_parser().parse_args(argv))
     return convert(args.pop("source"), PrepareOptions(**args), argv)
 
@@ -261,7 +276,8 @@ def _unused(report: PreparationReport, columns: Sequence[str]) -> str:
     names = sorted(report.unused)
     notes = [f"columns that are not used: {', '.join(names)}"] if names else []
     if not report.has_references:
-        example = f"; name its column: {columns_example(names, ['code'], columns)}" if names else ""
+        words = shlex.join(columns_example(names, ["code"], columns))
+        example = f"; name its column: {words}" if names else ""
         notes.append(f"no problem has a reference, so none was checked{example}")
     return "; ".join(notes)
 

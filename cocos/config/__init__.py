@@ -12,6 +12,7 @@
     schedule.py          learning rate of every update, from the options
     config_file.py       files of --config: YAML, JSON, run.json
     option.py            declaration of one option
+    other_names.py       what other programs call the options, for the hint after an unknown one
     ranks.py             number of ranks, from the environment that launchers set
     command_line.py      flags and a config file -> a dataclass; the parser of the commands without one
 

@@ -11,7 +11,7 @@ import difflib
 import re
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Generic, NoReturn, TypeVar
 
 import yaml
@@ -20,10 +20,13 @@ from cocos.config.arguments import add_options
 from cocos.config.config_file import DERIVED, ConfigFile, read_config
 from cocos.config.model_names import with_full_names
 from cocos.config.option import library_option_names
+from cocos.config.other_names import name_here
 from cocos.config.training_options import TrainingOptions
 from cocos.files.bundled import locate
 
 SEE_HELP = "see --help"
+VALUES = {"resume_from_checkpoint": " last"}  # that a suggested option needs
+MIN_LIKENESS = 0.7  # of a misspelt option and the one that is meant
 OTHER_SPELLINGS = re.compile(r"(?<=\w)(/--[\w-]+)+")  # of an option, after its name, in argparse's errors
 
 
@@ -53,11 +56,11 @@ class PlainParser(argparse.ArgumentParser):
             name = flag.partition("=")[0]
             if name in known or _with_underscores(name) in self._other_flags:
                 continue
-            close = difflib.get_close_matches(name, known, n=1)
             # Arguments without a name are not among the options, but in the usage.
             has_others = self.usage and any(not action.option_strings for action in self._actions)
             hint = self.format_usage().strip() if has_others else SEE_HELP
-            raise ValueError(f"unknown {place}: {name}; {f'did you mean {close[0]}?' if close else hint}")
+            meant = _meant(name, known)
+            raise ValueError(f"unknown {place}: {name}; {f'did you mean {meant}?' if meant else hint}")
 
     def error(self, message: str) -> NoReturn:
         """Raise ValueError that starts with the option's name; argparse would print the usage and exit."""
@@ -270,6 +273,20 @@ class OptionParser(PlainParser, Generic[Options]):
             if typed:
                 message = re.sub(rf"{action.option_strings[0]}\b", typed[-1], message)
         return message
+
+
+def _meant(flag: str, known: Sequence[str]) -> str | None:
+    """Return the known flag that an unknown one is meant to be; None if there is no likely one.
+
+    Words decide before letters: `--lr` is `--learning_rate`, not `--lora_r`.
+    """
+    name = _with_underscores(flag)
+    known = [other for other in known if other.startswith("--no_") == name.startswith("--no_")]
+    here = name_here(name.removeprefix("--"), {other.removeprefix("--") for other in known})
+    if here is not None:
+        return f"--{here}{VALUES.get(here, '')}" if here else None
+    longer = [other for other in known if other.startswith(name)]
+    return next(iter(longer or difflib.get_close_matches(name, known, 1, MIN_LIKENESS)), None)
 
 
 def _with_underscores(flag: str) -> str:

@@ -302,7 +302,7 @@ def _require_rows_in_splits(counts: Counter[str], shares: tuple[float, float, fl
         raise DataError(
             f"the shares {given} leave {' and '.join(empty)} without a problem (there are "
             f"{counts.total()}, and a hash assigns each); for so few give --splits 0 0 1 (all in "
-            "test.jsonl) or 1 0 0 (all in train.jsonl), or try another --seed"
+            "test.jsonl) or 1 0 0 (all in train.jsonl)"
         )
 
 

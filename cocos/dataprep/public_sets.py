@@ -26,6 +26,7 @@ from cocos.dataprep.hub import read_hub
 from cocos.dataprep.readers import read_file
 from cocos.dataprep.row_hints import read_problem, refuse_other_file
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source, convert_row
+from cocos.files.bundled import command_line
 from cocos.files.durable import write_atomically
 from cocos.problems import DataError, Problem, problem_to_row, problems_of_rows
 
@@ -133,13 +134,16 @@ def _parse_name(text: str, reference: str) -> tuple[Source, str]:
         hint = f"did you mean {close[0]}? " if close else ""
         raise DataError(
             f"{reference}: unknown public set {name!r}; {hint}choose one of {', '.join(known)}, or prepare "
-            "another set first: python scripts/prepare_data.py OWNER/NAME --output_dir FOLDER"
+            f"another set first: {command_line('prepare', 'OWNER/NAME', '--output_dir', 'FOLDER')}"
         )
     if source.executes_references or not source.splits:
         why = f"the references of {name} compute its expected values, so"
+        command = command_line(
+            "prepare", name, "--input", source.raw_file or "FOLDER", "--output_dir", f"data/{name}"
+        )
         raise DataError(
             f"{reference}: {why if source.splits else f'{name} has no standard splits;'} prepare it first: "
-            f"python scripts/prepare_data.py {name} --input {source.raw_file} --output_dir data/{name}"
+            f"{command}"
         )
     if not split and len(source.splits) == 1:
         [split] = source.splits
@@ -156,7 +160,7 @@ def _fetch(source: Source, folder: Path, reference: str) -> Path:
     try:
         return fetch_raw_file(source, folder / "raw", None)
     except DataError as error:
-        command = f"python scripts/prepare_data.py {source.name} --output_dir data/{source.name}"
+        command = command_line("prepare", source.name, "--output_dir", f"data/{source.name}")
         reason = str(error).partition(";")[0]  # without the general remedy after it
         raise DataError(
             f"{reference}: {reason}; on a machine with a network: {command}; with the raw file: {command} "

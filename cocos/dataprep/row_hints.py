@@ -3,10 +3,11 @@
 Used for error messages only: it decides by the names of columns and converts nothing.
 """
 
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from cocos.dataprep.readers import input_files, read_file
+from cocos.files.bundled import command_line
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem, problem_from_row
 
@@ -36,15 +37,14 @@ LIKELY_WORDS = {
     "test_list": ("test", "assert"),
     "code": ("answer", "solution", "code", "reference", "program"),
 }
-FOOTER_BYTES = 1 << 16  # of a Parquet file: more than the names of the columns take
 
 
 def read_problem(row: object, place: Place) -> Problem:
     """Return the problem in a row, as `problem_from_row`; if it has another format, say how to convert it."""
     if isinstance(row, dict) and not row.keys() <= Problem.__dataclass_fields__.keys():
-        other = describe_original_format(row) or describe_raw_row(row, place.path)
+        other = describe_original_format(row) or describe_own_row(row) or describe_raw_row(row, place.path)
         if not other and (missing := missing_fields(row)):
-            command = conversion_command("jsonl", place.path, columns_example(list(row), missing))
+            command = conversion_command("jsonl", place.path, *_options(row, missing))
             other = f"{describe_columns(row, missing)}; convert it, for example: {command}"
         if other:
             raise DataError(f"{place}: {other}")
@@ -55,18 +55,56 @@ def refuse_other_file(path: Path) -> None:
     """Raise DataError if a file is a CSV or Parquet file, and say how to convert it."""
     if not path.is_file():
         return
-    kind, source = "", "csv"
-    if path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
-        kind = "CSV"
     with open(path, "rb") as file:
-        if file.read(4) == b"PAR1":
-            file.seek(max(0, path.stat().st_size - FOOTER_BYTES))
-            footer = file.read()  # contains the names of the columns as plain text
-            names = {name for _, columns in PUBLIC_SETS for name in columns if name.encode() in footer}
-            kind, source = "Parquet", public_set(names) or "parquet"
-    if kind:
-        command = conversion_command(source, path)
-        raise DataError(f"{path}: is a {kind} file, not JSON; convert it: {command}")
+        is_parquet = file.read(4) == b"PAR1"
+    is_csv = path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+    if is_parquet or is_csv:
+        kind = "Parquet" if is_parquet else "CSV"
+        raise DataError(f"{path}: is a {kind} file, not JSON; convert it: {file_command(path)}")
+
+
+def file_command(path: Path) -> str:
+    """Return the command that prepares a file, by its name and the columns of its first row, or a folder.
+
+    A folder without files of splits is one of code.
+    """
+    try:
+        file, _ = input_files(path)[0]
+    except DataError:
+        return conversion_command("repository", path)
+    try:
+        first = next(iter(read_file(file))).row
+    except (DataError, ImportError, StopIteration):
+        first = {}
+    row = first if isinstance(first, dict) else {}
+    missing = missing_fields(row) if row else []
+    name = file.name.lower().removesuffix(".gz")
+    kind = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet"}.get(Path(name).suffix, "jsonl")
+    if missing and (source := public_set(row)):
+        return conversion_command(source, path)
+    return conversion_command(kind, path, *_options(row, missing))
+
+
+FORMS = (("def check(", "check"), ("def test_", "pytest"), ("assert ", "lines"))  # of tests in one text
+
+
+def _options(row: Mapping[str, object], missing: Sequence[str]) -> list[str]:
+    """Return the options with which a row is prepared: the columns of missing fields, and the tests' form."""
+    options = columns_example(list(row), missing) if missing else []
+    columns = dict(pair.split("=", 1) for pair in options[1:])
+    tests = row.get(columns.get("test_list", "test_list"))
+    text = tests if isinstance(tests, str) and not tests.lstrip().startswith("[") else ""
+    form = next((form for words, form in FORMS if words in text), "")
+    return [*options, *(("--tests", form) if form else ())]
+
+
+def describe_own_row(row: Mapping[str, object]) -> str | None:
+    """Return what a row of this project that is no problem is, and the remedy; None: it is another."""
+    if row.keys() == {"prompt", "completion"}:
+        return "is a row for Boost, not a problem; give such rows to cocos boost, and problems here"
+    if {"task_id", "turns"} <= row.keys():
+        return "is a row of an evaluation, not a problem; give the file of problems that was evaluated"
+    return None
 
 
 def describe_raw_row(row: Collection[str], path: str | Path) -> str | None:
@@ -87,7 +125,7 @@ def describe_original_format(row: Mapping[str, object]) -> str | None:
     return (
         "a row of EvalPlus' original format (HumanEvalPlus-OriginFmt or MbppPlus-OriginFmt), whose tests "
         "need numpy and have no single asserts; convert HumanEvalPlus.jsonl.gz or MbppPlus.jsonl.gz of the "
-        "same release with prepare_data.py humanevalplus or mbppplus"
+        f"same release with {command_line('prepare', 'humanevalplus')} or mbppplus"
     )
 
 
@@ -108,8 +146,8 @@ def describe_columns(names: Collection[str], missing: Sequence[str]) -> str:
     return f"has the columns {listed}, but not {' and '.join(missing)}"
 
 
-def columns_example(names: Sequence[str], missing: Sequence[str], given: Sequence[str] = ()) -> str:
-    """Return an option --columns for the missing fields, with the columns whose names are likely."""
+def columns_example(names: Sequence[str], missing: Sequence[str], given: Sequence[str] = ()) -> list[str]:
+    """Return the words of an option --columns for the missing fields, with columns of likely names."""
     unused = [name for name in names if not name.lower().endswith("id")]
     columns = {}
     for field in missing:
@@ -119,12 +157,14 @@ def columns_example(names: Sequence[str], missing: Sequence[str], given: Sequenc
     unnamed = [field for field, column in columns.items() if not column]
     rest = unused[0] if len(unused) == len(unnamed) == 1 else "COLUMN"
     pairs = [f"{field}={column or rest}" for field, column in columns.items()]
-    return f"--columns {shlex.join([*given, *pairs])}"
+    return ["--columns", *given, *pairs]
 
 
 def conversion_command(source: str, path: str | Path, *options: str) -> str:
     """Return the command that prepares a file as this SOURCE; without --input if there is no such file."""
     name = source if source in dict(PUBLIC_SETS) else Path(path).name.split(".")[0] or "mine"
-    given = f"--input {shlex.quote(str(path))}" if Path(path).exists() else ""
-    words = (source, given, *options, "--output_dir", f"data/{name}")
-    return " ".join(["python scripts/prepare_data.py", *filter(None, words)])
+    folder = Path("data", name)
+    if folder.exists():  # it has to be new
+        folder = Path("data", f"{name}-prepared")
+    given = ("--input", path) if Path(path).exists() else ()
+    return command_line("prepare", source, *given, *options, "--output_dir", folder)

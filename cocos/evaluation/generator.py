@@ -95,7 +95,7 @@ def open_endpoint(args: EvalConfig, say: Callable[[str], None]) -> Generator:
     return EndpointGenerator(
         args.model_name_or_path,
         args.base_url,
-        keys or ["none"],  # the client needs a key even if a local server ignores it
+        keys,
         args.max_completion_length,
         args.concurrency,
         retries=RetryPolicy(args.max_retries),

@@ -26,6 +26,10 @@ OTHER_CONTENTS = (
 )
 
 
+MAX_NAMED = 4  # files, in a message
+BESIDE_ROWS = ("findings.jsonl", "dropped.jsonl", "log.jsonl")
+
+
 class DataError(ValueError):
     """A data file cannot be used; the message names the file, the line or row, and the remedy."""
 
@@ -124,15 +128,25 @@ def open_bytes(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path, "rb")) if is_gzip else open(path, "rb")
 
 
+def files_of_rows(folder: Path) -> list[Path]:
+    """Return the files of rows in a folder, without those that a command writes beside its rows."""
+    paths = (path for pattern in ("*.jsonl", "*.jsonl.gz") for path in folder.glob(pattern))
+    return sorted(path for path in paths if path.name not in BESIDE_ROWS)
+
+
 def first_bytes(path: Path) -> bytes:
     """Return the start of a data file.
 
     Raises:
-        DataError: The file is a pipe or a device, which could be read for ever, or has other contents.
+        DataError: The file is a folder, a pipe or a device, which could be read for ever, or has other
+            contents.
         OSError: The file cannot be opened.
 
     """
-    if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+    if path.is_dir():
+        found = ", ".join(map(str, files_of_rows(path)[:MAX_NAMED]))
+        raise DataError(f"{path}: is a folder; give a file{f' in it: {found}' if found else ''}")
+    if not stat.S_ISREG(path.stat().st_mode):
         raise DataError(f"{path}: is a pipe or a device; give a file")
     with open(path, "rb") as file:
         start = file.read(64)

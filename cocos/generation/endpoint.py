@@ -52,7 +52,7 @@ class EndpointGenerator(TextTranscripts):
 
     Args:
         base_url: URL up to and including `/v1`; None selects OpenAI.
-        keys: API keys, used in rotation.
+        keys: API keys, used in rotation; none for a server that needs no key.
         say: Prints a line while the endpoint keeps the user waiting.
         chat_template_kwargs: Variables of the server's chat template; None: the request names none.
 
@@ -79,10 +79,12 @@ class EndpointGenerator(TextTranscripts):
         self.chat_template = {"chat_template_kwargs": chat_template_kwargs} if chat_template_kwargs else {}
         self.has_connected = self.has_answered = False  # an answer is JSON
         self.sends_extensions = True
-        self.key_ring = KeyRing(keys)
+        self.has_keys = bool(keys)
+        self.key_ring = KeyRing(keys or ["none"])  # the client needs one even if the server ignores it
         # The client's own retries neither switch keys nor recognize invalid responses.
         self.clients = [
-            openai.OpenAI(api_key=key, base_url=base_url, timeout=timeout_s, max_retries=0) for key in keys
+            openai.OpenAI(api_key=key, base_url=base_url, timeout=timeout_s, max_retries=0)
+            for key in self.key_ring.keys
         ]
         self.url = str(self.clients[0].base_url).rstrip("/")
         self.remedy = "check --base_url" if base_url else "check the network, or give --base_url"
@@ -166,7 +168,8 @@ class EndpointGenerator(TextTranscripts):
                 is_invalid = isinstance(error, InvalidResponse)
                 is_page = isinstance(error, NotAnEndpoint)
                 is_connected = not isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout))
-            message = self.key_ring.redact(message)  # some endpoints repeat the key in their errors
+            if self.has_keys:
+                message = self.key_ring.redact(message)  # some endpoints repeat the key in their errors
             self.has_connected |= is_connected
             first_retries = min(MAX_RETRIES_TO_CONNECT, self.retries.max_retries)
             if not self.has_connected and attempt >= first_retries:
@@ -194,7 +197,9 @@ class EndpointGenerator(TextTranscripts):
 
     def _rejection(self, status: int, key: int, is_chat: bool, message: str) -> str:
         """Return the error for a status after which no request can succeed."""
-        if status != 404:
+        if status != 404 and not self.has_keys:
+            problem, remedy = "wants an API key", "set one in the variable of --api_key_env"
+        elif status != 404:
             problem, remedy = f"rejected key {key + 1}", "check the key in --api_key_env"
         elif is_chat:
             problem, remedy = f"does not know {self.model!r}", "check --model_name_or_path and --base_url"
@@ -260,7 +265,7 @@ class EndpointGenerator(TextTranscripts):
             num_prompt_tokens=counts[0],
             num_completion_tokens=counts[1],
             has_replaced=text != sent,
-            key=key + 1,
+            key=key + 1 if self.has_keys else None,
             thought=encodable(answer.thought),
             num_thought_tokens=getattr(details, "reasoning_tokens", None),
         )

@@ -37,7 +37,7 @@ class Completion:
     has_replaced: bool = False  # U+FFFD replaces lone surrogates in the text
     thought: str = ""  # what a reasoning model wrote before its answer; not in `text`, once a turn has it
     num_thought_tokens: int | None = None  # those of the completion tokens; None if nobody has counted them
-    key: int | None = None  # number of the API key that served the request, from 1; None for other generators
+    key: int | None = None  # number of the API key that served the request, from 1; None without a key
 
     @property
     def kept_ids(self) -> tuple[int, ...]:

@@ -18,6 +18,8 @@ from cocos.assembly.objective import make_objective, own_reward
 from cocos.assembly.programs import open_executor
 from cocos.assembly.rules import make_rules
 from cocos.config.trl_configs import CoCoSConfig
+from cocos.dataprep.public_sets import problems_file
+from cocos.files.bundled import command_line
 from cocos.generation import Completion
 from cocos.generation.round_trip import prompt_warning
 from cocos.generation.tokenizer import TokenTranscripts, encode
@@ -99,7 +101,8 @@ def _reference_warnings(args: CoCoSConfig, trajectory: Trajectory) -> list[str]:
             f"{len(reasons)} tests of task {problem.task_id} earn nothing, because the program itself could "
             f"forge the verdict ({reasons[0]}); give --reward_in_child true to reward them"
         )
-    return [f"{warning}; see scripts/prepare_data.py check" for warning in warnings]
+    command = command_line("prepare", "check", problems_file(args.train_data))
+    return [f"{warning}; see {command}" for warning in warnings]
 
 
 PLACEHOLDER = "def {name}(*args):\n    return None"  # the answer if there is no reference, and a wrong one

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cocos.config.eval_config import EvalConfig
-from cocos.config.option import option_names
+from cocos.config.option import default_values, option_names
 from cocos.config.turn_options import AGENT_TEMPERATURES
 from cocos.extraction import NO_PROGRAM
+from cocos.files.bundled import command_line
 from cocos.report.finished_runs import FinishedRun, RunComparison
 from cocos.report.token_curves import choice_note, token_curves
 from cocos.trajectories import Rules
@@ -56,7 +57,7 @@ def _of_completions(run: FinishedRun) -> Iterator[str]:
 
 def _of_run(run: FinishedRun) -> Iterator[str]:
     yield from _of_completions(run)
-    rules = Rules(temperatures=tuple(run.record["options"].get("temperature") or [0.0]))
+    rules = Rules(temperatures=tuple(_temperatures(run)))
     for before, after in run.turn_pairs:
         same = f"same_prompt_t{before}_t{after}"
         if rules.temperature(after) == 0 and run.has_estimate(same):
@@ -68,11 +69,37 @@ def _of_run(run: FinishedRun) -> Iterator[str]:
     if (repaired := _repaired_share(run)) is not None and repaired < FEW_REPAIRED:
         yield (
             f"{run.name}: {100 * repaired:.1f} % of the wrong programs are repaired. A model repeats the "
-            "program that it is shown; where programs are short, --carry counterexamples and --carry nothing "
-            "repair more (docs/evaluation.md)."
+            f"program that it is shown; where programs are short, {carry_flags(run, 'counterexamples')} and "
+            f"{carry_flags(run, 'nothing')} repair more (docs/evaluation.md)."
         )
     if failures := run.metrics["num_infra_failures"]:
         yield f"{run.name}: {failures} turns met a failure of executor or endpoint and are not scored."
+
+
+def carry_flags(run: FinishedRun, carry: str) -> str:
+    """Return the flags that give a run another --carry, and take back its options that this would refuse."""
+    defaults, options = default_values(EvalConfig), run.record["options"]
+    names = ("agent", "feedback", "feedback_failures", "on_repeat", "placebo")
+    refused = [name for name in names if options.get(name, defaults[name]) != defaults[name]]
+    return " ".join([f"--carry {carry}", *(f"--{name} {defaults[name]}" for name in refused)])
+
+
+def resampling_advice(run: FinishedRun) -> str:
+    """Return how to play the run with which a run over several turns is compared."""
+    again = f"{carry_flags(run, 'nothing')} --temperature 0 0.8 --output_dir".split()
+    folder = f"{run.folder}_again"
+    config = ("--config", run.folder / "run.json") if (run.folder / "run.json").exists() else ("...",)
+    return (
+        "There is no resampling run to compare with. Evaluate the model again: "
+        f"{command_line('eval', *config, *again, folder)}; then compare both: "
+        f"{command_line('report', run.folder, folder)}"
+    )
+
+
+def _temperatures(run: FinishedRun) -> list[float]:
+    """Return the temperatures of turns 1, 2, ...; those of agents are not the default of other runs."""
+    options = run.record["options"]
+    return options.get("temperature") or AGENT_TEMPERATURES[options.get("agent", "none")][: run.num_turns]
 
 
 def _of_choices(runs: Sequence[FinishedRun]) -> Iterator[str]:
@@ -121,9 +148,7 @@ def _of_comparison(comparison: RunComparison) -> Iterator[str]:
 def _conditions(run: FinishedRun) -> dict[str, Any]:
     """Return the options of a run that decide what is measured, with the temperatures that were used."""
     options = {name: value for name, value in run.record["options"].items() if name in MEASURING}
-    if "temperature" in options and options["temperature"] is None:
-        options["temperature"] = AGENT_TEMPERATURES[options.get("agent", "none")][: run.num_turns]
-    return options
+    return options | ({"temperature": _temperatures(run)} if "temperature" in options else {})
 
 
 def _text(value: object) -> str:

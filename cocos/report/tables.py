@@ -7,6 +7,7 @@ from typing import get_args
 
 from cocos.extraction import Source
 from cocos.intervals import MIN_PROBLEMS, Estimate
+from cocos.report.caveats import resampling_advice
 from cocos.report.finished_runs import (
     FinishedRun,
     RunComparison,
@@ -76,12 +77,6 @@ RESAMPLING = "- resampling"
 RESAMPLING_NOTE = (
     f"{RESAMPLING}: the difference to the same model asked again with all visible tests shown, at as many "
     "sampled tokens, paired by problem; a dash: there is no such run, or it has fewer tokens."
-)
-
-
-NO_RESAMPLING = (
-    "There is no resampling run to compare with: evaluate the model again with the same options and "
-    "--carry nothing --temperature 0 0.8 --output_dir AGAIN, then give both folders to cocos report."
 )
 
 
@@ -278,7 +273,7 @@ def _token_cells(curve: Curve, point: Point) -> list[str]:
 def resampling_sentences(runs: Sequence[FinishedRun]) -> list[str]:
     """Return for each run over several turns whether it beats resampling, if there is such a run."""
     if lacks_resampling(runs):
-        return [NO_RESAMPLING]
+        return [resampling_advice(runs[0])]
     return [sentence for curve in token_curves(runs) if (sentence := verdict(curve))]
 
 

@@ -6,7 +6,6 @@ Loggers receive all metrics.
 import json
 import math
 import os
-import shlex
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,8 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import default_values, option_names
-from cocos.files.bundled import is_clone
+from cocos.dataprep.public_sets import parse_reference
+from cocos.files.bundled import command_line
 from cocos.generation.huggingface import slowness
 from cocos.generation.progress import FILE_S, TERMINAL_S, BatchProgress
 from cocos.rewards import Score
@@ -192,24 +192,25 @@ def end_lines(card: ModelCard, args: TrainingArguments, state: TrainerState, rem
         weights = f"best checkpoint: update {step} of {state.max_steps}, dev {metric} {value:.3f}"
     else:
         weights = f"final weights, after update {step}"
-    next_stage = [f"stage 2: {_cocos_command(args)}"] if card.stage == "Boost" else []
-    test = f"evaluate it: {_test_command(card, args)}"
-    return "\n".join([*remarks, weights, f"model saved in {args.output_dir}", *next_stage, test])
+    following = [f"stage 2: {_cocos_command(args)}"] if card.stage == "Boost" else []
+    following.append(f"evaluate it: {_test_command(card, args)}")
+    if any(PROBLEMS in line for line in following):
+        following.insert(0, f"next, with your file of problems for {PROBLEMS}:")
+    return "\n".join([*remarks, weights, f"model saved in {args.output_dir}", *following])
 
 
 def _cocos_command(args: TrainingArguments) -> str:
     """Return the command of the stage after Boost, whose problems this stage does not know."""
-    words = ["python", "train.py"] if is_clone() else ["cocos", "train"]
-    words += ["--model_name_or_path", str(args.output_dir), "--train_data", PROBLEMS]
-    return shlex.join([*words, "--output_dir", f"{os.path.normpath(str(args.output_dir))}_cocos"])
+    words = ("--model_name_or_path", args.output_dir, "--train_data", PROBLEMS)
+    folder = f"{os.path.normpath(str(args.output_dir))}_cocos"
+    return command_line("train", *words, "--output_dir", folder)
 
 
 def _test_command(card: ModelCard, args: TrainingArguments) -> str:
-    """Return the command that evaluates the saved model, on the test file beside the training data if any."""
-    sibling = Path(card.options["train_data"]).parent / "test.jsonl"
+    """Return the command that evaluates the saved model, on the test data of the training data if any."""
     options: dict[str, Any] = {
         "model_name_or_path": args.output_dir,
-        "test_data": str(sibling) if sibling.exists() else PROBLEMS,
+        "test_data": _test_data(card.options["train_data"]),
         "output_dir": f"{os.path.normpath(str(args.output_dir))}_eval",
     }
     defaults = default_values(EvalConfig)
@@ -218,7 +219,7 @@ def _test_command(card: ModelCard, args: TrainingArguments) -> str:
         for name in EVALUATED_AS_TRAINED
         if (value := card.options.get(name, defaults[name])) != defaults[name]
     }
-    words = ["python", "test.py"] if is_clone() else ["cocos", "eval"]
+    words: list[str] = []
     for name, value in options.items():
         texts = (
             map(str, value)
@@ -226,7 +227,16 @@ def _test_command(card: ModelCard, args: TrainingArguments) -> str:
             else [value if isinstance(value, str) else json.dumps(value)]
         )
         words += [f"--{name}", *texts]
-    return shlex.join(words)
+    return command_line("eval", *words)
+
+
+def _test_data(train_data: str) -> str:
+    """Return the test data that belong to training data: the file beside them, or the split of their set."""
+    beside = Path(train_data).parent / "test.jsonl"
+    if beside.exists():
+        return str(beside)
+    chosen = parse_reference(train_data) if train_data.startswith("hub:") else None
+    return f"hub:{chosen.source.name}/test" if chosen and "test" in chosen.source.splits else PROBLEMS
 
 
 def _parameters_text(model: nn.Module) -> str:

@@ -198,7 +198,7 @@ class RunWarnings:
             f"{len({problem.task_id for problem, _, _ in marked})} problems of this batch have tests that "
             "earn nothing, because the program itself could forge the verdict (metric in_child), such as "
             f"{test[:80]!r} of problem {problem.task_id}: {reason}; drop such problems with "
-            "scripts/prepare_data.py ... --drop in_child, or reward them with --reward_in_child true"
+            "cocos prepare ... --drop in_child, or reward them with --reward_in_child true"
         )
 
 

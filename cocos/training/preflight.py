@@ -62,7 +62,9 @@ LOG_MESSAGES = (
     # An adapter that is trained further is loaded before TRL's trainer.
     ("trl.trainer", "your model is already instantiated"),
     # What a continued run changes is compared with the record of the run (`accepted_changes`).
-    ("transformers.trainer", "The following arguments do not match"),
+    ("transformers.trainer_utils", "The following arguments do not match"),
+    # DeepSpeed's number is that of --global_batch_size, and is used.
+    ("accelerate.accelerator", "Gradient accumulation steps mismatch"),
     # transformers turns the cache off by itself.
     ("transformers", "`use_cache=True` is incompatible with"),
 )

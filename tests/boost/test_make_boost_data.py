@@ -1,15 +1,20 @@
 """scripts/make_boost_data.py as a command: interrupted and continued, and with contradictory options."""
 
 import json
+import shlex
 import shutil
 import sys
 from dataclasses import replace
 
 import pytest
 
+from cocos.commands.boost_data import next_command
+from cocos.config.boost_data_config import BoostDataConfig
+from cocos.config.command_line import parse_options
+from cocos.config.training_options import BoostOptions
 from cocos.problems import save_problems
 from tests.support.commands import complaint, succeed
-from tests.support.paths import TOY
+from tests.support.paths import ROOT, TOY
 
 
 def make(problems, output, *words):
@@ -18,6 +23,19 @@ def make(problems, output, *words):
         *("--train_data", problems),
         *("--output", output, "--max_completion_length", 48, "--temperature", 1.0, *words),
     )
+
+
+@pytest.mark.parametrize(
+    ("folder", "start"), [(ROOT, ["python", "boost/boost_train.py"]), (None, ["cocos", "boost"])]
+)
+def test_the_next_command_is_accepted_as_it_is_printed_in_any_folder(tmp_path, monkeypatch, folder, start):
+    monkeypatch.chdir(folder or tmp_path)
+    args = BoostDataConfig(model_name_or_path="my model", train_data="t.jsonl", output="my rows/rows.jsonl")
+    words = shlex.split(next_command(args))
+    assert words[:2] == start
+    options = parse_options(BoostOptions, "", words[2:])
+    assert (options.model_name_or_path, options.train_data) == ("my model", "my rows/rows.jsonl")
+    assert options.output_dir == "my rows/rows_boost"
 
 
 @pytest.mark.processes

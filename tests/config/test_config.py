@@ -21,6 +21,7 @@ from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.command_line import OptionParser, check_options, library_option_names, parse_options
 from cocos.config.eval_config import EvalConfig, EvalSuiteConfig
+from cocos.config.other_names import OTHER_NAMES
 from cocos.config.prompt_options import PromptOptions
 from cocos.config.training_options import BoostOptions
 from cocos.config.trl_configs import INHERITED, BoostConfig, CoCoSConfig, _derive_values
@@ -210,6 +211,20 @@ def test_a_config_file_may_use_the_aliases(tmp_path):
     assert options(CoCoSConfig, "--config", tmp_path / "config.yaml", "--gamma", 1).gamma == 1.0
 
 
+@pytest.mark.parametrize("config_type", [CoCoSOptions, BoostOptions, EvalConfig, BoostDataConfig])
+def test_what_other_programs_call_an_option_is_answered_with_one_that_exists(config_type):
+    library = library_option_names(getattr(config_type, "library_sources", ()))
+    own = {field.name for field in dataclasses.fields(config_type)}
+    known, num_answered = own | library, 0
+    for other in {name for names in OTHER_NAMES.values() for name in names} - known:
+        with pytest.raises(ValueError, match=f"unknown option: --{other}; ") as caught:
+            OptionParser(config_type, "", library).parse([f"--{other}", "1"])
+        if "did you mean" in str(caught.value):
+            assert str(caught.value).split("--")[2].split("?")[0].split()[0] in known
+            num_answered += 1
+    assert num_answered > 15
+
+
 def test_required_options_may_come_from_the_config_file(tmp_path):
     path = write_config(tmp_path, "model_name_or_path: m\ntest_data: t.jsonl\noutput_dir: out\n")
     args = parse_options(EvalConfig, "description", ["--config", str(path)])
@@ -226,6 +241,14 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (CoCoSConfig, ["--gama=0.3"], ["unknown option: --gama;", "did you mean --gamma?"]),
         (EvalConfig, ["--num_turn", "3"], ["unknown option: --num_turn", "did you mean --num_turns?"]),
         (EvalConfig, ["--xyzzy", "3"], ["unknown option: --xyzzy", "see --help"]),
+        (CoCoSConfig, ["--lr", "1e-5"], ["unknown option: --lr; did you mean --learning_rate?"]),
+        (CoCoSConfig, ["--resume"], ["--resume; did you mean --resume_from_checkpoint last?"]),
+        (CoCoSConfig, ["--num-gen", "8"], ["unknown option: --num-gen; did you mean --num_generations?"]),
+        (EvalConfig, ["--wandb"], ["unknown option: --wandb; see --help"]),
+        (BoostConfig, ["--epochs=2"], ["unknown option: --epochs; did you mean --num_train_epochs?"]),
+        (EvalConfig, ["--max-new-tokens", "9"], ["did you mean --max_completion_length?"]),
+        (EvalConfig, ["--eval_data", "x"], ["did you mean --test_data?"]),
+        (BoostDataConfig, ["--program", "x"], ["did you mean --program_timeout_s?"]),
         (CoCoSConfig, ["--gamma", "half"], ["--gamma", "invalid float value: 'half'", "see --help"]),
         (CoCoSConfig, ["--num_turns", "2.5"], ["--num_turns", "invalid int value: '2.5'", "see --help"]),
         (CoCoSConfig, ["--credit", "first"], ["--credit", *CREDITS]),

@@ -180,6 +180,15 @@ def test_a_completion_names_the_key_that_served_it_by_its_number(endpoint):
     assert not any(key in repr(completion) for key in KEYS)
 
 
+def test_without_a_key_none_is_named_counted_or_hidden(endpoint):
+    endpoint.behaviours = [text(RIGHT), status(401, message="none given")]
+    keyless = generator(endpoint, keys=[])
+    [completion] = ask(keyless)
+    assert completion.key is None and endpoint.keys == ["none"]
+    with pytest.raises(ValueError, match="wants an API key; set one in the variable of --api_key_env"):
+        ask(keyless)
+
+
 def test_done_is_restored_only_where_the_stop_string_ended_the_text(endpoint):
     endpoint.behaviours = [
         text("x = 1"),

@@ -105,7 +105,7 @@ def test_the_errors_of_each_turn_and_their_repairs_are_a_table(tmp_path):
 def test_an_exceptions_name_cannot_add_lines(tmp_path):
     forged = ExecutionResult((Verdict(Status.ERROR, "E\n# 100 %\n" + "x" * 200),))
     text = markdown_report(runs(tmp_path, cocos=numbered((forged, PASSED))))
-    assert "- cocos, turn 1: E?# 100 %?xxxxxxxxxxxxxxxxxxx… 1\n" in text
+    assert "| cocos | E?# 100 %?xxxxxxxxxxxxxxxxxxx… | 1 (1 repaired) | 0 |\n" in text
 
 
 def test_one_turn_has_one_row_and_three_turns_have_a_row_per_pair_and_one_from_the_first_to_the_last(

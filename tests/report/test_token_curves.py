@@ -1,20 +1,30 @@
 """Accuracy against tokens, and what resampling gives for as many."""
 
+import json
 import re
+import shlex
 import sys
 from dataclasses import replace
 from math import sqrt
+from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
 
+from cocos.commands.report import report_parser
+from cocos.config.command_line import OptionParser
+from cocos.config.eval_config import EvalSuiteConfig
+from cocos.config.option import default_values
 from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.files.bundled import SCRIPTS
+from cocos.files.run_record import run_record
 from cocos.generation import Completion
 from cocos.problems import Problem
+from cocos.report.caveats import carry_flags, resampling_advice
 from cocos.report.charts import draw_token_curves
 from cocos.report.finished_runs import load_runs
 from cocos.report.report_files import markdown_report
-from cocos.report.tables import NO_RESAMPLING, RESAMPLING_NOTE, token_tables
+from cocos.report.tables import RESAMPLING_NOTE, token_tables
 from cocos.report.token_curves import token_curves, verdict
 from cocos.trajectories import Trajectory, Turn
 from tests.support.commands import succeed
@@ -198,9 +208,54 @@ def test_the_report_says_it_first_and_draws_all_runs_in_one_picture(tmp_path):
 
 def test_one_run_over_several_turns_is_told_how_to_make_a_resampling_run(tmp_path):
     turns, again = turns_and_resampling(tmp_path)
+    said = "There is no resampling run to compare with."
     for folders, is_told in (([turns], True), ([again], False), ([turns, again], False)):
-        assert (NO_RESAMPLING in markdown_report(load_runs(folders))) == is_told
-    assert NO_RESAMPLING in page_of(load_runs([turns])) and 'id="overview"' not in page_of(load_runs([turns]))
+        assert (said in markdown_report(load_runs(folders))) == is_told
+    assert said in page_of(load_runs([turns])) and 'id="overview"' not in page_of(load_runs([turns]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"agent": "reflect"},
+        {"agent": "tools", "protocol": "chat"},
+        {"feedback": "error", "feedback_failures": 3, "early_stop": True},
+        {"on_repeat": "tell", "feedback": "verdict"},
+        {"carry": "counterexamples", "placebo": "wrong"},
+    ],
+    ids=str,
+)
+def test_the_options_that_a_report_advises_are_accepted_by_an_evaluation(tmp_path, options):
+    """A person copies the printed command, or adds the printed flags to the command of the run."""
+    folder = evaluated(tmp_path / "my runs", [played("a", (WRONG, 20, 10), (WRONG, 20, 10))], options=options)
+    needed = {"model_name_or_path": ["m"], "test_data": ["t.jsonl"], "output_dir": str(folder)}
+    given = default_values(EvalSuiteConfig) | needed | options
+    (folder / "run.json").write_text(json.dumps(run_record(EvalSuiteConfig(**given))))
+    [run] = load_runs([folder])
+    played_again, compared = re.findall(r": ((?:python|cocos) [^;]*)", resampling_advice(run))
+    advised = OptionParser(EvalSuiteConfig).parse(words_after(played_again, "eval"))
+    assert (advised.carry, advised.temperature, advised.agent) == ("nothing", [0.0, 0.8], "none")
+    assert advised.output_dir == f"{folder}_again" and advised.early_stop == options.get("early_stop", False)
+    assert report_parser().parse_args(words_after(compared, "report")).evaluations == [
+        folder,
+        Path(f"{folder}_again"),
+    ]
+    flags = carry_flags(run, "counterexamples").split()
+    assert OptionParser(EvalSuiteConfig).parse(["--config", f"{folder}/run.json", *flags])
+
+
+def words_after(command, name):
+    words = shlex.split(command)
+    assert words[:2] in (["cocos", name], ["python", SCRIPTS.get(name)])
+    return words[2:]
+
+
+def test_an_agents_rising_temperatures_are_not_called_greedy(tmp_path):
+    rows = [played("a", (WRONG, 20, 10), (WRONG, 20, 10), request="ask")]
+    options = AGAIN | {"temperature": None, "agent": "reflect"}
+    run = load_runs([evaluated(tmp_path / "run", rows, options=options)])
+    assert "ask greedily" not in markdown_report(run)
 
 
 def test_a_run_with_two_accuracies_says_why(tmp_path):

@@ -85,11 +85,13 @@ def test_a_continued_run_without_an_update_left_says_so(max_steps):
 
 def test_boost_ends_with_the_next_stage_and_its_evaluation_on_a_file_that_only_the_user_knows(tmp_path):
     rows = default_values(BoostOptions) | {"train_data": str(tmp_path / "boost_rows.jsonl")}
-    *_, stage_2, test = last_lines("Boost", rows).splitlines()
+    *_, note, stage_2, test = last_lines("Boost", rows).splitlines()
+    assert note == "next, with your file of problems for PROBLEMS.jsonl:"
     words = shlex.split(stage_2.removeprefix("stage 2: "))
     assert words[:2] == ["python", "train.py"]
     options = parse_options(CoCoSOptions, "", words[2:])
     assert (options.model_name_or_path, options.train_data) == ("model", "PROBLEMS.jsonl")
     assert "--test_data PROBLEMS.jsonl" in test
+    assert "--test_data hub:mbpp/test" in last_lines("CoCoS", rows | {"train_data": "hub:mbpp/train"})
     (tmp_path / "test.jsonl").touch()
     assert f"--test_data {tmp_path}/test.jsonl" in last_lines("Boost", rows)

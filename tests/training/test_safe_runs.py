@@ -1,12 +1,18 @@
 """A folder belongs to one run, and a continued run is the run that it continues, unless its user says otherwise."""
 
 import json
+import logging
 import sys
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from transformers.trainer_utils import compare_trainer_and_checkpoint_args
 
 from cocos.files.durable import FolderLock
 from cocos.training.changes import changes_since
+from cocos.training.preflight import LOG_MESSAGES, silence_library_messages
 from tests.support.commands import command, complaint, succeed
 from tests.support.paths import TOY
 
@@ -168,3 +174,26 @@ def test_another_number_of_processes_is_named_instead_of_what_follows_from_it(tm
         "gamma was 0.5, is 0.9",
     ]
     assert changes_since(tmp_path, record(1, gamma=0.5), names, {}) == []
+
+
+def test_a_silenced_message_is_one_that_the_module_of_its_logger_prints():
+    """A library that moves a message to another module, as transformers did, would print it again."""
+    for name, words in LOG_MESSAGES:
+        spec = find_spec(name) if name != "DeepSpeed" else None  # a logger without a module
+        if spec and not spec.submodule_search_locations:
+            assert words in Path(spec.origin).read_text(), name
+
+
+def test_a_resumed_run_prints_no_comparison_of_options_by_transformers():
+    silence_library_messages()
+    logger, heard = logging.getLogger("transformers.trainer_utils"), []
+    handler = logging.Handler()
+    handler.emit = heard.append
+    logger.addHandler(handler)
+    try:
+        given = SimpleNamespace(eval_steps=5, per_device_train_batch_size=1, n_gpu=1)
+        compare_trainer_and_checkpoint_args(given, SimpleNamespace(eval_steps=3, train_batch_size=1))
+        logger.warning("another message")
+    finally:
+        logger.removeHandler(handler)
+    assert [record.getMessage() for record in heard] == ["another message"]

@@ -7,6 +7,7 @@ reports the tests that it leaves out. It does not know files or splits.
 import ast
 import io
 import json
+import shlex
 import tokenize
 from dataclasses import fields, replace
 from itertools import takewhile
@@ -133,7 +134,7 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
     values = {field: row[column] for field, column in origins.items() if column in row}
     if missing := missing_fields(values):
         example = columns_example(list(row), missing, [f"{field}={name}" for field, name in columns.items()])
-        own_columns = f"{describe_columns(row, missing)}; name them, for example: {example}"
+        own_columns = f"{describe_columns(row, missing)}; name them, for example: {shlex.join(example)}"
         raise DataError(f"{place}: {describe_raw_row(row, place.path) or own_columns}")
     unused = tuple(column for column in row if column not in origins.values())
     left_out: tuple[str, ...] = ()
