@@ -97,7 +97,8 @@ def report(rows: "Mapping[Path, Sequence[SampleRow]]", output_dir: "Path", num_m
         rows: Folder of an evaluation -> its rows.
 
     """
-    from cocos.report.finished_runs import compare_runs, load_runs
+    from cocos.report.comparisons import compare_runs
+    from cocos.report.finished_runs import load_runs
     from cocos.report.report_files import print_tables, save_report
 
     places = {output_dir: list(rows)}

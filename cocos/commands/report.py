@@ -58,7 +58,8 @@ def main() -> None:
 
     # Imported here, so that errors in options do not wait.
     from cocos.files.output_folder import check_output_folder
-    from cocos.report.finished_runs import compare_runs, load_runs
+    from cocos.report.comparisons import compare_runs
+    from cocos.report.finished_runs import load_runs
     from cocos.report.inspect_log import has_inspect_logs, save_inspect_log
     from cocos.report.report_files import is_report, print_tables, save_report
 

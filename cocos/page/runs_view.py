@@ -8,7 +8,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from cocos.page.shared import Shared, find_folders
-from cocos.report.finished_runs import compare_runs, load_runs
+from cocos.report.comparisons import compare_runs
+from cocos.report.finished_runs import load_runs
 from cocos.report.report_files import report_page
 
 FILES, MAX_RUNS, FRAME_HEIGHT = ("metrics.json", "run.json", "samples.jsonl"), 6, 1600

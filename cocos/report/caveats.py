@@ -1,5 +1,6 @@
-"""Sentences about what speaks against trusting a report's numbers: at its top, and last in the terminal."""
+"""Sentences about what speaks against trusting a report's numbers, which stand below the first of them."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -8,7 +9,8 @@ from cocos.config.option import default_values, option_names
 from cocos.config.turn_options import AGENT_TEMPERATURES
 from cocos.extraction import NO_PROGRAM
 from cocos.files.bundled import command_line
-from cocos.report.finished_runs import FinishedRun, RunComparison
+from cocos.report.comparisons import RunComparison
+from cocos.report.finished_runs import FinishedRun
 from cocos.report.token_curves import choice_note, token_curves
 from cocos.trajectories import Rules
 
@@ -20,15 +22,34 @@ LENGTH = "--max_completion_length"
 MEASURING = set(
     option_names(EvalConfig, "wording", "prompt", "rule", "given", "length", "sampling", "executor")
 ) - {"batch_size", "seed"}
+# The figure with which a sentence about a run begins, and counts in brackets later in it.
+FIGURE, COUNTS = re.compile(r"\d[\d.]*(?: of \d+| %)? "), re.compile(r" \([^()]*: \d+\)")
 
 
 def caveats(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> list[str]:
     """Return a sentence for each reason not to trust the numbers; [] if there is none."""
+    of_runs = [(run.name, text.removeprefix(f"{run.name}: ")) for run in runs for text in _of_run(run)]
     return [
-        *(sentence for run in runs for sentence in _of_run(run)),
+        *_joined(of_runs),
         *_of_choices(runs),
         *(sentence for comparison in comparisons for sentence in _of_comparison(comparison)),
     ]
+
+
+def _joined(sentences: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield one sentence for all runs, given by name, whose sentences differ in their figures only."""
+    runs_of: dict[str, dict[str, tuple[str, str]]] = {}
+    for name, sentence in sentences:
+        figure = match[0] if (match := FIGURE.match(sentence)) else ""
+        counts = "".join(COUNTS.findall(sentence))
+        text = COUNTS.sub("", sentence.removeprefix(figure))
+        runs_of.setdefault(text, {})[name] = (sentence, figure.rstrip() + counts)
+    for text, said in runs_of.items():
+        whole = {sentence for sentence, _ in said.values()}
+        if len(whole) == 1:
+            yield f"{', '.join(said)}: {whole.pop()}"
+        else:
+            yield f"{', '.join(f'{name}: {figure}' for name, (_, figure) in said.items())} {text}"
 
 
 def _of_completions(run: FinishedRun) -> Iterator[str]:

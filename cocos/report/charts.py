@@ -22,7 +22,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from cocos.report import chart_style as style
 from cocos.report.chart_style import ERROR_COLOURS, INK, RIGHT, WRONG
-from cocos.report.finished_runs import FinishedRun, group_by_conditions
+from cocos.report.finished_runs import FinishedRun
 from cocos.report.tables import has_pass_at_k, printable_error_type
 from cocos.report.token_curves import Curve, token_curves
 
@@ -270,17 +270,13 @@ def draw_errors(axes: Axes, runs: Sequence[FinishedRun], error_types: Sequence[s
 class Charts(NamedTuple):
     """SVG elements of a page."""
 
-    first: Sequence[Markup]  # of all runs together
-    groups: Mapping[str, Sequence[Markup]]  # conditions of runs -> charts of these runs together
+    accuracy: Markup  # after each turn, of all runs
+    tokens: Markup | None  # accuracy against tokens, of all runs; None: no run has several programs
     runs: Mapping[str, Sequence[Markup]]  # name of a run -> its charts
 
 
 def draw_charts(runs: Sequence[FinishedRun]) -> Charts:
     """Draw every chart for which the runs have numbers."""
-    groups = {
-        conditions: [style.svg_element(partial(draw_accuracy, runs=group), f"accuracy {conditions}")]
-        for conditions, group in group_by_conditions(runs).items()
-    }
     # All runs share one list of error types, so that a colour means the same in every chart.
     error_types = most_frequent_errors(runs)
     curves = token_curves(runs)
@@ -293,8 +289,9 @@ def draw_charts(runs: Sequence[FinishedRun]) -> Charts:
         if has_pass_at_k(run):
             draws.append(partial(draw_pass_at_k, run=run))
         of_runs[run.name] = [style.svg_element(draw, f"{run.name} {n}") for n, draw in enumerate(draws)]
-    draw_curves = partial(draw_token_curves, curves=curves)
-    return Charts([style.svg_element(draw_curves, "tokens")] if curves else [], groups, of_runs)
+    accuracy = style.svg_element(partial(draw_accuracy, runs=runs), "accuracy")
+    tokens = style.svg_element(partial(draw_token_curves, curves=curves), "tokens") if curves else None
+    return Charts(accuracy, tokens, of_runs)
 
 
 def save_overview(runs: Sequence[FinishedRun], path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Finished evaluations, read from the output folders of test.py, and their paired comparisons."""
+"""Finished evaluations, read from the output folders of test.py."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -18,9 +18,16 @@ from cocos.evaluation.sample_rows import (
 )
 from cocos.files.json_lines import DataError, read_rows
 from cocos.files.output_folder import EVALUATION, recorded_kind
-from cocos.intervals import Comparison, Estimate, compare
-from cocos.metrics import metrics_of_outcomes, run_metrics
-from cocos.report.sample_statistics import PlayedProgram, SampleStatistics, played_programs
+from cocos.intervals import Estimate
+from cocos.metrics import run_metrics
+from cocos.report.sample_statistics import (
+    PlayedProgram,
+    Point,
+    SampleStatistics,
+    played_programs,
+    point_of_samples,
+    point_of_turns,
+)
 
 MAX_ROW_BYTES = 1 << 30  # a row repeats its problem's text in the requests of its turns
 REPAIR = "run test.py with the same options and --resume, which writes it again"
@@ -115,14 +122,28 @@ class FinishedRun:
         return self.metrics["num_in_child"]
 
     @cached_property
-    def programs_K(self) -> dict[str, list[list[PlayedProgram]]]:
-        """By task_id, the programs of each scored sample."""
+    def points_of_turns(self) -> list[Point]:
+        """Accuracy against tokens of the first 1, 2, ... turns; [] if the tokens are unknown."""
+        programs_P_K = self._programs_P_K
+        return [point_of_turns(programs_P_K, t) for t in range(1, self.num_turns + 1) if programs_P_K]
+
+    @cached_property
+    def points_of_samples(self) -> list[Point]:
+        """Accuracy against tokens of 1, 2, ... samples of turn 1; [] if the tokens are unknown."""
+        num_samples = min(map(len, self._programs_P_K), default=0)
+        return [point_of_samples(self._programs_P_K, k) for k in range(1, num_samples + 1)]
+
+    @cached_property
+    def _programs_P_K(self) -> list[list[list[PlayedProgram]]]:
+        """Programs of each scored sample, in the order of the task ids; [] if their tokens are unknown."""
         carry = self.record["options"].get("carry", "transcript")
         programs_K: dict[str, list[list[PlayedProgram]]] = {}
         for row in self.rows:
             if not has_infra_failure(row):
                 programs_K.setdefault(row["task_id"], []).append(played_programs(row, carry))
-        return programs_K
+        if not any(p.tokens.sampled for rows in programs_K.values() for row in rows for p in row):
+            return []
+        return [programs_K[task_id] for task_id in sorted(programs_K)]
 
     @cached_property
     def statistics(self) -> SampleStatistics:
@@ -252,80 +273,3 @@ def _load_json(path: Path, keys: Sequence[str], remedy: str = REPAIR) -> dict[st
     if missing := [key for key in keys if not isinstance(value, dict) or key not in value]:
         raise ValueError(f"{path} has no key {missing[0]}; {remedy}")
     return value
-
-
-@dataclass(frozen=True)
-class RunComparison:
-    """One run compared with its baseline."""
-
-    baseline: FinishedRun  # the run whose accuracy is subtracted
-    other: FinishedRun  # the run that is compared with the baseline
-    first_turn: Comparison  # comparison after turn 1
-    last_turn: Comparison  # comparison after the last turn of each run; the numbers of turns may differ
-
-
-def compare_runs(runs: Sequence[FinishedRun], baseline: str | None = None) -> list[RunComparison]:
-    """Compare every run with the baseline of its conditions.
-
-    Runs under different conditions (`FinishedRun.conditions`) are never compared: each group of runs under
-    the same conditions has its own baseline.
-
-    Args:
-        baseline: Name of the baseline run in its group. In the other groups, and if this is None, the first
-            run is the baseline.
-
-    Raises:
-        ValueError: No run has the name `baseline`, or two runs differ in a problem or have none in common.
-
-    """
-    names = [run.name for run in runs]
-    if baseline is not None and baseline not in names:
-        raise ValueError(f"--baseline {baseline} is not the name of a run; give one of {', '.join(names)}")
-    comparisons = []
-    for group in group_by_conditions(runs).values():
-        reference = next((run for run in group if run.name == baseline), group[0])
-        comparisons += [_compare(reference, run) for run in group if run is not reference]
-    return comparisons
-
-
-def _compare(baseline: FinishedRun, other: FinishedRun) -> RunComparison:
-    before, after = baseline.statistics, other.statistics
-    for task_id, problem_hash in before.problem_hashes.items():
-        if after.problem_hashes.get(task_id, problem_hash) != problem_hash:
-            raise ValueError(
-                f"problem {task_id} has another text or other tests in {other.name} than in {baseline.name}; "
-                "compare evaluations of the same data"
-            )
-    try:
-        first_turn = compare(before.outcomes(0), after.outcomes(0))
-        last_turn = compare(before.outcomes(-1), after.outcomes(-1))
-    except ValueError as error:
-        raise ValueError(f"{baseline.name} and {other.name}: {error}") from None
-    return RunComparison(baseline, other, first_turn, last_turn)
-
-
-POOLED = "all sets"
-
-
-def are_sets_of_one_model(runs: Sequence[FinishedRun]) -> bool:
-    """Return whether runs are one model's evaluations, with equally many turns, on different sets."""
-    models = {run.record["options"].get("model_name_or_path") for run in runs}
-    sets = {run.record["options"].get("test_data") for run in runs}
-    turns = {run.num_turns for run in runs}
-    return len(runs) > 1 and len(models) == len(turns) == 1 and len(sets) == len(runs)
-
-
-def pool(runs: Sequence[FinishedRun]) -> FinishedRun:
-    """Return a run over the problems of all runs, in which every problem counts equally.
-
-    It has the metrics of the accuracy table only: accuracies, and changes between turns.
-    """
-    first = runs[0]
-    right_P_K_T = [samples for run in runs for samples in run.statistics.right_K_T.values()]
-    estimates = metrics_of_outcomes(right_P_K_T)
-    metrics = {
-        "metrics": {name: estimate._asdict() for name, estimate in estimates.items()},
-        "num_scored": sum(run.metrics["num_scored"] for run in runs),
-        "num_in_child": [sum(counts) for counts in zip(*(run.num_in_child_T for run in runs), strict=True)],
-    }
-    return FinishedRun(POOLED, Path(), {**first.metrics, **metrics}, first.record, rows=())

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -20,8 +20,9 @@ from cocos.evaluation.sample_rows import SampleRow, TurnRow
 from cocos.intervals import Estimate
 from cocos.report import tables
 from cocos.report.caveats import caveats
-from cocos.report.finished_runs import FinishedRun, RunComparison, group_by_conditions
-from cocos.report.token_curves import token_curves
+from cocos.report.comparisons import RunComparison, excluded_problems
+from cocos.report.finished_runs import FinishedRun, group_by_conditions
+from cocos.report.summary import beginning, differing, findings
 
 if TYPE_CHECKING:  # needs matplotlib
     from cocos.report.charts import Charts
@@ -36,21 +37,22 @@ def page_parts(
     """Yield the parts of the page, a row at a time; `charts` are None without matplotlib."""
     script = _read("programs.js") + _read("trajectories.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    shown = [*tables.run_tables(runs), tables.comparison_table(comparisons)]
+    shown = [tables.overview_table(runs), *tables.run_tables(runs), tables.comparison_table(comparisons)]
     templates: dict[str, int] = {}  # filled while the rows are written
     page = _environment().get_template("report.html.jinja")
     return page.generate(
         generator=Markup(GENERATOR),
         runs=runs,
+        beginning=beginning(runs),
+        findings=list(findings(runs, comparisons)),
         caveats=caveats(runs, comparisons),
         lacks_interval=any(tables.NO_INTERVAL_NOTE in table.notes for table in shown),
         groups=group_by_conditions(runs),
+        token_tables=tables.token_tables(runs),
+        token_notes=tables.token_notes(runs),
         further_tables=tables.further_tables(runs),
-        overview=overview(runs) if len(runs) > 1 else [],
-        resampling=tables.resampling_sentences(runs),
-        choices=tables.choice_notes(runs),
         comparisons=comparisons,
-        excluded=list(tables.excluded_problems(comparisons)),
+        excluded=list(excluded_problems(comparisons)),
         charts=charts,
         trajectories=trajectory_rows(runs, templates),
         templates=templates,
@@ -75,10 +77,10 @@ def _environment() -> Environment:
         "in_child_note": tables.IN_CHILD_NOTE,
         "no_interval": tables.NO_INTERVAL,
         "no_interval_note": tables.NO_INTERVAL_NOTE,
-        "resampling_heading": tables.RESAMPLING,
-        "resampling_note": tables.RESAMPLING_NOTE,
+        "changed_counts": tables.changed_counts,
+        "relative_change": tables.relative_change,
+        "differing": differing,
     }
-    environment.filters["mean"] = tables.format_mean
     environment.filters["p_value"] = tables.format_p_value
     environment.filters["accuracy_heading"] = tables.accuracy_heading
     environment.filters["error_rows"] = error_rows
@@ -88,21 +90,6 @@ def _environment() -> Environment:
 
 def _read(name: str) -> str:
     return files("cocos.report").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-class OverviewRow(NamedTuple):
-    """A run in the table above all others."""
-
-    run: FinishedRun
-    # Accuracy after the last turn minus resampling's at as many sampled tokens; None: it is not compared.
-    difference: Estimate | None
-
-
-def overview(runs: Sequence[FinishedRun]) -> list[OverviewRow]:
-    """Return each run with its difference to resampling."""
-    curves = {curve.run.name: curve for curve in token_curves(runs) if not curve.is_sampled}
-    differences = {name: curve.difference(curve.points[-1]) for name, curve in curves.items()}
-    return [OverviewRow(run, differences.get(run.name)) for run in runs]
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,16 @@ from cocos.files.extras import install_command, missing_modules
 from cocos.files.markdown import markdown_table
 from cocos.files.output_folder import recorded_kind
 from cocos.report.caveats import caveats
-from cocos.report.finished_runs import FinishedRun, RunComparison
+from cocos.report.comparisons import RunComparison, excluded_problems
+from cocos.report.finished_runs import FinishedRun
 from cocos.report.html_report import GENERATOR, error_rows, page_parts
+from cocos.report.summary import beginning, findings
 from cocos.report.tables import (
     Table,
-    choice_notes,
     comparison_table,
-    excluded_problems,
-    resampling_sentences,
+    overview_table,
     run_tables,
+    token_notes,
 )
 
 
@@ -73,15 +74,16 @@ def save_report(
 
 def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> str:
     """Return the contents of report.md."""
-    tables = run_tables(runs)
-    parts = [f"**Caution.** {sentence}" for sentence in caveats(runs, comparisons)]
-    parts += resampling_sentences(runs) + choice_notes(runs)
+    overview, tables = overview_table(runs), run_tables(runs)
+    parts = [beginning(runs), _section(overview), *findings(runs, comparisons)]
+    parts += [f"**Caution.** {sentence}" for sentence in caveats(runs, comparisons)]
     parts += [_section(table) for table in tables]
     if comparisons:
         tables.append(comparison_table(comparisons))
         parts += [_section(tables[-1]), *excluded_problems(comparisons)]
         parts += ["\n".join(_gained_and_lost(comparisons))]
-    parts += dict.fromkeys(note for table in tables for note in table.notes)
+    parts += dict.fromkeys(note for table in [overview, *tables] for note in table.notes)
+    parts += token_notes(runs)
     parts += ["## Errors", _errors(runs)]
     return "\n\n".join(parts) + "\n"
 
@@ -118,18 +120,29 @@ BEFORE_INTERVAL = re.compile(r" (?=[\[(])")  # of `50.0 [23.7, 76.3]` or `50.0 (
 
 
 def print_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> None:
-    """Print the tables of the runs, and one table of all comparisons."""
+    """Print the summary, the tables of the runs, and one table of all comparisons."""
     width = shutil.get_terminal_size(fallback=(WIDTH_OF_FILES, 24)).columns
-    tables = run_tables(runs)
+    overview, *tables = [overview_table(runs), *run_tables(runs)]
     if comparisons:
         tables.append(comparison_table(comparisons))
+    _print_sentences([beginning(runs)], width)
+    _print_table(overview, width)
+    cautions = [f"caution: {sentence}" for sentence in caveats(runs, comparisons)]
+    _print_sentences([*findings(runs, comparisons), *cautions], width)
     for table in tables:
-        print(table.heading, *table_lines(table, width), "", sep="\n")
-    notes = dict.fromkeys(note for table in tables for note in table.notes)
-    for note in [*excluded_problems(comparisons), *notes, *resampling_sentences(runs), *choice_notes(runs)]:
-        print(textwrap.fill(note, width))
-    for sentence in caveats(runs, comparisons):
-        print(textwrap.fill(f"caution: {sentence}", width))
+        _print_table(table, width)
+    notes = dict.fromkeys(note for table in [overview, *tables] for note in table.notes)
+    _print_sentences([*excluded_problems(comparisons), *notes, *token_notes(runs)], width)
+
+
+def _print_sentences(sentences: Sequence[str], width: int) -> None:
+    """Print each sentence from the start of a line, and an empty line after the last."""
+    if sentences:
+        print(*(textwrap.fill(sentence, width) for sentence in sentences), "", sep="\n")
+
+
+def _print_table(table: Table, width: int) -> None:
+    print(table.heading, *table_lines(table, width), "", sep="\n")
 
 
 def table_lines(table: Table, width: int) -> list[str]:

@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import fmean as mean
 from typing import NamedTuple
 
 from cocos.evaluation.sample_rows import SampleRow, TurnRow, has_infra_failure
 from cocos.extraction import Source
 from cocos.intervals import Estimate, share
+from cocos.metrics import best_at_k, pass_at_k
 from cocos.trajectories import is_same_prompt
 
 
@@ -50,6 +52,50 @@ def played_programs(row: SampleRow, carry: str) -> list[PlayedProgram]:
         is_chosen = all(verdict["status"] == "passed" for verdict in visible)
         programs.append(PlayedProgram(turn["is_right"], is_chosen, tokens))
     return programs
+
+
+class Point(NamedTuple):
+    """Accuracy and tokens of a number of programs per problem, where the visible tests choose."""
+
+    programs: int  # turns, or samples
+    right_P: tuple[float, ...]  # share of right choices of each problem
+    tokens: Tokens
+
+    @property
+    def accuracy(self) -> float:
+        """Mean over problems."""
+        return mean(self.right_P)
+
+
+def point_of_turns(programs_P_K: Sequence[Sequence[Sequence[PlayedProgram]]], turns: int) -> Point:
+    """Return the point of the first turns: per trajectory, up to the first that passes the visible tests."""
+    cut_P_K = [
+        [row[: next((t for t, p in enumerate(row[:turns], 1) if p.is_chosen), turns)] for row in rows]
+        for rows in programs_P_K
+    ]
+    right_P = tuple(mean(row[-1].is_right for row in rows) for rows in cut_P_K)
+    sums = ((_mean_tokens(rows, len(rows))) for rows in cut_P_K)
+    return Point(turns, right_P, Tokens(*map(mean, zip(*sums, strict=True))))
+
+
+def point_of_samples(programs_P_K: Sequence[Sequence[Sequence[PlayedProgram]]], k: int) -> Point:
+    """Return the expected point of k samples of turn 1, drawn until one passes the visible tests."""
+    right_P, tokens_P = [], []
+    for rows in programs_P_K:
+        firsts = [row[0] for row in rows]
+        n, chosen, right = len(firsts), sum(p.is_chosen for p in firsts), sum(p.is_right for p in firsts)
+        right_P.append(best_at_k(n, chosen, right, k))
+        # A further one is drawn if none of those before passes.
+        draws = 1 + sum(1 - pass_at_k(n, chosen, j) for j in range(1, k))
+        sampled, _, requested = _mean_tokens([firsts], n)
+        prompt = requested - sampled  # once, if it is cached
+        tokens_P.append(Tokens(draws * sampled, draws * sampled + prompt, draws * requested))
+    return Point(k, tuple(right_P), Tokens(*map(mean, zip(*tokens_P, strict=True))))
+
+
+def _mean_tokens(rows: Sequence[Sequence[PlayedProgram]], count: float) -> Tokens:
+    columns = zip(*(program.tokens for row in rows for program in row), strict=True)
+    return Tokens(*(sum(column) / count for column in columns))
 
 
 class SampleStatistics:

@@ -8,23 +8,10 @@ from typing import get_args
 from cocos.extraction import Source
 from cocos.intervals import MIN_PROBLEMS, Estimate
 from cocos.report.caveats import resampling_advice
-from cocos.report.finished_runs import (
-    FinishedRun,
-    RunComparison,
-    TurnNumbers,
-    are_sets_of_one_model,
-    group_by_conditions,
-    pool,
-)
-from cocos.report.token_curves import (
-    Curve,
-    Point,
-    choice_note,
-    lacks_resampling,
-    strata,
-    token_curves,
-    verdict,
-)
+from cocos.report.comparisons import RunComparison, are_sets_of_one_model, pool
+from cocos.report.finished_runs import FinishedRun, TurnNumbers, group_by_conditions
+from cocos.report.sample_statistics import Point
+from cocos.report.token_curves import Curve, choice_note, lacks_resampling, strata, token_curves
 
 NO_INTERVAL = "(no interval)"
 NO_INTERVAL_NOTE = (
@@ -73,6 +60,7 @@ IN_CHILD_NOTE = (
     "have forged it; samples.jsonl gives the reason for each."
 )
 
+TOKENS_TITLE = "Accuracy against tokens, up to the first program that passes visible tests"
 RESAMPLING = "- resampling"
 RESAMPLING_NOTE = (
     f"{RESAMPLING}: the difference to the same model asked again with all visible tests shown, at as many "
@@ -105,29 +93,55 @@ class Table:
 
 
 def run_tables(runs: Sequence[FinishedRun]) -> list[Table]:
-    """Return the tables of accuracies, one per conditions, then the further tables."""
+    """Return the tables of accuracies, one per conditions, those of tokens, and the further tables."""
     groups = group_by_conditions(runs)
     accuracies = [accuracy_table(group, accuracy_heading(conditions)) for conditions, group in groups.items()]
-    return accuracies + further_tables(runs)
+    return [*accuracies, *token_tables(runs), *further_tables(runs)]
 
 
 def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
-    """Return the tables after those of the accuracies.
+    """Return the tables after those of accuracies and tokens.
 
     A table without rows is left out.
     """
     tables = [
         *pooled_tables(runs),
-        *token_tables(runs),
         visible_tests_table(runs),
         edits_table(runs),
         pass_at_k_table(runs),
         bugs_table(runs),
-        relative_table(runs),
         means_table(runs),
         sources_table(runs),
     ]
     return [table for table in tables if table.rows]
+
+
+def overview_table(runs: Sequence[FinishedRun]) -> Table:
+    """Return a row per run: the first and the last turn, what changed, and how many programs."""
+    rows = []
+    for run in runs:
+        row = [run.label, str(run.metrics["num_scored"]), format_estimate(run.estimate("acc_t1"))]
+        if pair := run.first_and_last:
+            estimates = (run.estimate(name) for name in (f"acc_t{pair.after}", f"delta_{pair}"))
+            counts = map(str, changed_counts(run))
+            row += [str(pair.after), *map(format_estimate, estimates), relative_change(run), *counts]
+        rows.append(row)
+    header = ["model", "n", "turn 1", "turns", "last turn", "change", "rel. %", "repaired", "spoilt"]
+    header = header[: max(map(len, rows))]
+    rows = [[*row, *[""] * (len(header) - len(row))] for row in rows]
+    return Table("First and last turn" if len(header) > 3 else "Accuracy", "% [95 % interval]", header, rows)
+
+
+def changed_counts(run: FinishedRun) -> list[int]:
+    """Return how many trajectories the last turn has repaired, and how many it has spoilt."""
+    shares = [run.estimate(f"{name}_{run.first_and_last}").value for name in ("i2c", "c2i")]
+    return [round(run.metrics["num_scored"] * share) for share in shares]
+
+
+def relative_change(run: FinishedRun) -> str:
+    """Return the change of the accuracy from the first to the last turn as a share of the first."""
+    before, after = (run.estimate(f"acc_t{turn}").value for turn in (1, run.num_turns))
+    return f"{100 * (after - before) / before:+.1f}" if before else "-"
 
 
 def pooled_tables(runs: Sequence[FinishedRun]) -> list[Table]:
@@ -175,18 +189,6 @@ def _shown_pairs(run: FinishedRun) -> list[TurnNumbers]:
     """Return the pairs of consecutive turns, and the first and the last turn if there are more than two."""
     overall = [run.first_and_last] if run.num_turns > 2 and run.first_and_last else []
     return [*run.turn_pairs, *overall]
-
-
-def relative_table(runs: Sequence[FinishedRun]) -> Table:
-    """Return the change of the accuracy from the first to the last turn, as a share of the first."""
-    rows = []
-    for run in runs:
-        before, after = (run.estimate(f"acc_t{turn}").value for turn in (1, run.num_turns))
-        if run.num_turns > 1 and run.first_and_last and before:
-            cells = (f"1 to {run.num_turns}", format_share(before), format_share(after))
-            rows.append([run.label, *cells, f"{100 * (after - before) / before:+.1f}"])
-    header = ["model", "turns", "acc before", "acc after", "relative change"]
-    return Table("Relative change of the accuracy", "%", header, rows)
 
 
 def visible_tests_table(runs: Sequence[FinishedRun]) -> Table:
@@ -250,7 +252,7 @@ def token_tables(runs: Sequence[FinishedRun]) -> list[Table]:
             if task_ids:
                 part = token_curves([run.on_problems(task_ids) for run in runs])
                 tables.append(_token_table(part, f", {name} ({len(task_ids)} problems)"))
-    return tables
+    return [table for table in tables if table.rows]
 
 
 def _token_table(curves: Sequence[Curve], part: str) -> Table:
@@ -261,7 +263,7 @@ def _token_table(curves: Sequence[Curve], part: str) -> Table:
                 continue  # of many samples 1, 2, 4, ... and all
             rows.append([curve.label, str(point.programs), *_token_cells(curve, point)])
     header = ["model", "programs", "accuracy", "sampled tokens", "+ new prompts", "+ all prompts", RESAMPLING]
-    return Table(f"Accuracy against tokens, the visible tests choose{part}", "%", header, rows)
+    return Table(f"{TOKENS_TITLE}{part}", "%", header, rows)
 
 
 def _token_cells(curve: Curve, point: Point) -> list[str]:
@@ -270,16 +272,10 @@ def _token_cells(curve: Curve, point: Point) -> list[str]:
     return [format_share(point.accuracy), *map(format_mean, point.tokens), shown]
 
 
-def resampling_sentences(runs: Sequence[FinishedRun]) -> list[str]:
-    """Return for each run over several turns whether it beats resampling, if there is such a run."""
-    if lacks_resampling(runs):
-        return [resampling_advice(runs[0])]
-    return [sentence for curve in token_curves(runs) if (sentence := verdict(curve))]
-
-
-def choice_notes(runs: Sequence[FinishedRun]) -> list[str]:
-    """Return for each run with two accuracies at its last turn why it has them."""
-    return [note for curve in token_curves(runs) if (note := choice_note(curve))]
+def token_notes(runs: Sequence[FinishedRun]) -> list[str]:
+    """Return how to make a resampling run if there is none, and why runs have two accuracies."""
+    advice = [resampling_advice(runs[0])] if lacks_resampling(runs) else []
+    return advice + [note for curve in token_curves(runs) if (note := choice_note(curve))]
 
 
 def bugs_table(runs: Sequence[FinishedRun]) -> Table:
@@ -332,15 +328,3 @@ def comparison_table(comparisons: Sequence[RunComparison]) -> Table:
             tests = [format_estimate(result.difference), format_p_value(result.p_value)]
             rows.append([*names, accuracy, *tests, str(len(result.gained)), str(len(result.lost))])
     return Table("Against the baseline", "% [95 % interval]", header, rows, num_names=2)
-
-
-def excluded_problems(comparisons: Sequence[RunComparison]) -> Iterator[str]:
-    """Yield a sentence for each run that has scored problems which its counterpart has not."""
-    for comparison in comparisons:
-        baseline, other, last = comparison.baseline, comparison.other, comparison.last_turn
-        for run, task_ids in ((baseline, last.only_baseline), (other, last.only_other)):
-            if task_ids:
-                yield (
-                    f"{other.name} against {baseline.name} excludes the problems that only {run.name} has "
-                    f"scored: {', '.join(task_ids)}."
-                )

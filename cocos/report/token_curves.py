@@ -11,14 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean as mean
-from typing import NamedTuple
 
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import option_names
 from cocos.intervals import Estimate, bounded_mean
-from cocos.metrics import best_at_k, pass_at_k
 from cocos.report.finished_runs import FinishedRun
-from cocos.report.sample_statistics import PlayedProgram, Tokens
+from cocos.report.sample_statistics import Point
 
 # Two runs ask one model in the same words if these options are equal.
 SAME_ASKING = {*option_names(EvalConfig, "model", "wording"), "visible_tests"}
@@ -27,19 +25,6 @@ STRATA: dict[str, Callable[[float], bool]] = {  # solve rates of a profile
     "solve rate up to 0.3": lambda rate: 0 < rate <= 0.3,
     "solve rate above 0.3": lambda rate: rate > 0.3,
 }
-
-
-class Point(NamedTuple):
-    """A number of programs per problem."""
-
-    programs: int  # turns, or samples
-    right_P: tuple[float, ...]  # share of right choices of each problem
-    tokens: Tokens
-
-    @property
-    def accuracy(self) -> float:
-        """Mean over problems."""
-        return mean(self.right_P)
 
 
 @dataclass(frozen=True)
@@ -101,15 +86,24 @@ def verdict(curve: Curve) -> str | None:
     point = curve.points[-1]
     if curve.resampling is None or (difference := curve.difference(point)) is None:
         return None
-    value, low, high = difference
-    interval = "(no interval)" if low is None or high is None else f"[{100 * low:.1f}, {100 * high:.1f}]"
-    is_unsure = low is None or high is None or low <= 0 <= high
     asked = "" if _shows_all_tests(curve.resampling.run) else ", which shows fewer tests than are visible"
     return (
-        f"After {point.programs} programs ({point.tokens.sampled:.0f} tokens) {curve.label} has "
-        f"{100 * point.accuracy:.1f} %; resampling ({curve.resampling.label}{asked}) has "
-        f"{100 * (point.accuracy - value):.1f} % at as many tokens: {100 * value:+.1f} points {interval}, "
-        f"{'may be chance, ' if is_unsure else ''}{len(point.right_P)} problems."
+        f"Where the visible tests choose, {curve.label} has {100 * point.accuracy:.1f} % after "
+        f"{point.programs} programs ({point.tokens.sampled:.0f} tokens), and resampling "
+        f"({curve.resampling.label}{asked}) {100 * (point.accuracy - difference.value):.1f} % for as many "
+        f"tokens: {in_points(difference)}; {len(point.right_P)} problems."
+    )
+
+
+def in_points(difference: Estimate) -> str:
+    """Return a difference with its interval, and whether it may be chance."""
+    value, low, high = difference
+    if low is None or high is None:
+        return f"{100 * value:+.1f} points (no interval), may be chance"
+    is_unsure = low <= 0 <= high
+    return (
+        f"{100 * value:+.1f} points [{100 * low:.1f}, {100 * high:.1f}], "
+        f"{'may be' if is_unsure else 'hardly'} chance"
     )
 
 
@@ -123,62 +117,28 @@ def lacks_resampling(runs: Sequence[FinishedRun]) -> bool:
 
 def choice_note(curve: Curve) -> str | None:
     """Return why a run over several turns has two accuracies; None: it has one."""
-    run, last = curve.run, curve.run.num_turns
-    shares = (curve.points[-1].accuracy, run.estimate(f"acc_t{last}").value)
-    chosen, final = (f"{100 * share:.1f} %" for share in shares)
+    run, last, point = curve.run, curve.run.num_turns, curve.points[-1]
+    chosen, final = (f"{100 * share:.1f} %" for share in (point.accuracy, run.estimate(f"acc_t{last}").value))
     if curve.is_sampled or chosen == final:
         return None
     return (
-        f"{run.name} has {chosen} where the visible tests choose, since a problem ends with its first "
-        f"program that passes them, and {final} after turn {last}, where the last program counts."
+        f"{run.name} has {chosen} for {point.tokens.sampled:.0f} tokens where the visible tests choose, "
+        f"since a problem ends with its first program that passes them, and {final} for "
+        f"{run.metrics['speed']['tokens_per_problem']:.0f} tokens after turn {last}, where the last program "
+        "counts."
     )
 
 
 def _curves(run: FinishedRun) -> list[Curve]:
-    options = run.record["options"]
     if run.metrics["answers"] or run.statistics.has_resampled:
         return []
-    programs_P_K = [rows for _, rows in sorted(run.programs_K.items())]  # runs are paired by problem
-    if not any(program.tokens.sampled for rows in programs_P_K for row in rows for program in row):
-        return []  # unknown
     curves = []
-    if run.num_turns > 1:
-        curves.append(Curve(run, False, [_turns(programs_P_K, t) for t in range(1, run.num_turns + 1)]))
-    num_samples = min(map(len, programs_P_K))
-    if num_samples > 1 and _first_temperature(options) and run.metrics["agent"] == "none":
-        firsts_P_K = [[row[0] for row in rows] for rows in programs_P_K]
-        curves.append(Curve(run, True, [_samples(firsts_P_K, k) for k in range(1, num_samples + 1)]))
+    if run.num_turns > 1 and run.points_of_turns:
+        curves.append(Curve(run, False, run.points_of_turns))
+    is_drawn = _first_temperature(run.record["options"]) and run.metrics["agent"] == "none"
+    if is_drawn and len(run.points_of_samples) > 1:
+        curves.append(Curve(run, True, run.points_of_samples))
     return curves
-
-
-def _turns(programs_P_K: Sequence[Sequence[Sequence[PlayedProgram]]], turns: int) -> Point:
-    """Return the point of the first turns: per trajectory, up to the first that passes the visible tests."""
-    cut_P_K = [
-        [row[: next((t for t, p in enumerate(row[:turns], 1) if p.is_chosen), turns)] for row in rows]
-        for rows in programs_P_K
-    ]
-    right_P = tuple(mean(row[-1].is_right for row in rows) for rows in cut_P_K)
-    sums = ((_mean_tokens(rows, len(rows))) for rows in cut_P_K)
-    return Point(turns, right_P, Tokens(*map(mean, zip(*sums, strict=True))))
-
-
-def _mean_tokens(rows: Sequence[Sequence[PlayedProgram]], count: float) -> Tokens:
-    columns = zip(*(program.tokens for row in rows for program in row), strict=True)
-    return Tokens(*(sum(column) / count for column in columns))
-
-
-def _samples(firsts_P_K: Sequence[Sequence[PlayedProgram]], k: int) -> Point:
-    """Return the expected point of k samples, drawn one by one until one passes the visible tests."""
-    right_P, tokens_P = [], []
-    for firsts in firsts_P_K:
-        n, chosen, right = len(firsts), sum(p.is_chosen for p in firsts), sum(p.is_right for p in firsts)
-        right_P.append(best_at_k(n, chosen, right, k))
-        # A further one is drawn if none of those before passes.
-        draws = 1 + sum(1 - pass_at_k(n, chosen, j) for j in range(1, k))
-        sampled, _, requested = _mean_tokens([firsts], n)
-        prompt = requested - sampled  # once, if it is cached
-        tokens_P.append(Tokens(draws * sampled, draws * sampled + prompt, draws * requested))
-    return Point(k, tuple(right_P), Tokens(*map(mean, zip(*tokens_P, strict=True))))
 
 
 def _first_temperature(options: dict) -> float:

@@ -1,9 +1,13 @@
 """The table over the problems of several sets in a joint report."""
 
+from dataclasses import replace
+
 import pytest
 
 from cocos.metrics import correction_metrics
-from cocos.report.finished_runs import are_sets_of_one_model, load_runs, pool
+from cocos.report.comparisons import are_sets_of_one_model, compare_runs, pool
+from cocos.report.finished_runs import load_runs
+from cocos.report.report_files import markdown_report
 from cocos.report.tables import pooled_tables
 from tests.support.report import FAILED, PASSED, evaluated, trajectory
 
@@ -37,6 +41,19 @@ def test_every_problem_counts_equally_whatever_its_set(runs):
     assert {name: pooled.estimate(name) for name in pooled.metrics["metrics"]} == {
         name: expected[name] for name in pooled.metrics["metrics"]
     }
+
+
+def test_sets_are_not_paired_and_their_report_begins_with_all_their_problems(runs, tmp_path):
+    others = [replace(one, problem=replace(one.problem, task_id=f"b{n}")) for n, one in enumerate(B)]
+    runs = [runs[0], *load_runs([evaluated(tmp_path / "c", others, options={"test_data": "b.jsonl"})])]
+    assert compare_runs(runs) == []
+    text = markdown_report(runs)
+    assert text.startswith(
+        "In 2 runs, base answers 1 to 3 problems of each of 2 sets, each in 3 turns (self-correction without test "
+        "results, cocos prompts). Over all sets, 50.0 % of the programs are right at turn 1 and 75.0 % at turn "
+        "3: +25.0 points (no interval), may be chance."
+    )
+    assert "Not paired by problem, because the problems are those of other sets: a, c." in text
 
 
 def test_only_one_models_evaluations_on_different_sets_are_pooled(runs, tmp_path):

@@ -32,7 +32,8 @@ from cocos.report.charts import (
     draw_problems,
     save_overview,
 )
-from cocos.report.finished_runs import compare_runs, load_runs
+from cocos.report.comparisons import compare_runs
+from cocos.report.finished_runs import load_runs
 from cocos.report.report_files import markdown_report, print_tables, save_report
 from cocos.report.tables import NO_INTERVAL_NOTE
 from cocos.trajectories import Trajectory
@@ -190,8 +191,8 @@ def test_a_difference_over_few_problems_has_no_interval_anywhere(tmp_path, capsy
     assert text.count(NO_INTERVAL_NOTE) == 1
     print_tables(both, comparisons)
     shown = capsys.readouterr().out
-    # two changes, two differences; 20.0 of each run's edits
-    assert len(re.findall(r" 0\.0 \(no interval\)", shown)) == 4 and shown.count(NO_INTERVAL_NOTE) == 1
+    # two changes, each twice, and two differences; 20.0 of each run's edits
+    assert len(re.findall(r" 0\.0 \(no interval\)", shown)) == 6 and shown.count(NO_INTERVAL_NOTE) == 1
     page = page_of(both, comparisons)
     assert page.count(NO_INTERVAL_NOTE) > 1  # at the top, and at each cell
     assert "[+0.0, +0.0]" not in page and ">(no interval)</small>" in page
@@ -214,7 +215,7 @@ def test_a_narrow_terminal_has_the_names_above_and_the_intervals_below(tmp_path,
     print_tables(both, compare_runs(both))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= width
-    start = lines.index(f"model: {name}")
+    start = lines.index(f"model: {name}", lines.index("Self-correction, % [95 % interval]"))
     assert lines[start + 1].split() == ["10", "1", "to", "2", "50.0", "70.0", "20.0", "30.0", "10.0"]
     assert lines[start + 2].split("  ")[-1] == "[1.8, 40.4]" and "[-17.2, 57.2]" in lines[start + 2]
     assert f"against: {name}" in lines
@@ -277,12 +278,18 @@ def test_runs_with_oracle_feedback_have_their_own_table_and_are_never_compared_w
     comparisons = compare_runs(loaded)
     assert [(c.other.name, c.baseline.name) for c in comparisons] == [("oracle2", "oracle")]
     text = markdown_report(loaded, comparisons)
-    plain, oracle = (text.index("## Self-correction, "), text.index("## Correction with error feedback, "))
+    assert (
+        "Not paired by problem, because what the model is told, or when a problem ends, differs: plain "
+        "(self-correction without test results); oracle, oracle2 (error feedback)."
+    ) in text
+    text = text[text.index("## Self-correction, ") :]
+    plain, oracle = 0, text.index("## Correction with error feedback, ")
     assert plain < text.index("| plain ") < oracle < text.index("| oracle ")
     # The visible tests choose in all runs of the table of tokens.
     assert "| plain " not in text[oracle:].split("## Accuracy against tokens")[0]
     page = page_of(loaded, comparisons)
-    tables = re.findall(r'<table class="numbers">.*?</table>', page.split("Further numbers")[0], re.DOTALL)
+    accuracies = page[page.index('id="accuracy"') : page.index("Further numbers")]
+    tables = re.findall(r'<table class="numbers">.*?</table>', accuracies, re.DOTALL)
     assert sum(">plain " in table for table in tables) == 1
     assert not any(">plain " in table and ">oracle " in table for table in tables)
 
@@ -300,12 +307,12 @@ def test_early_stop_and_given_answers_are_conditions_too(tmp_path):
         line[3:].split(",")[0] for line in markdown_report(loaded).splitlines() if line.startswith("## ")
     ]
     assert headings == [
+        "First and last turn",
         "Self-correction",
         "Correction with given answers (references)",
         "Correction with verdict feedback and early stop on the visible tests",
         "Accuracy against tokens",
         "Edits",
-        "Relative change of the accuracy",
         "Seconds and tokens",
         "Errors",
     ]
@@ -326,17 +333,35 @@ def answered(task_id, *codes, is_truncated=False):
     return Trajectory(Problem(task_id, "t", ("assert True",)), 0, turns)
 
 
-def test_completions_that_are_cut_off_or_empty_are_told_at_the_top_and_last_in_the_terminal(tmp_path, capsys):
+def test_completions_that_are_cut_off_or_empty_are_told_below_the_first_numbers(tmp_path, capsys):
     rows = [answered("1", "x = 1", "", is_truncated=True), answered("2", "x = 1", "x = 2")]
     [run] = load_runs([evaluated(tmp_path / "a", rows, options={"max_completion_length": 64})])
     cut, empty = caveats([run])
     assert cut.startswith("a: 2 of 4 completions were cut off at 64 tokens")
     assert empty.startswith("a: 1 of 4 completions contain no program")
     page = page_of([run])
-    assert page.index(cut) < page.index(empty) < page.index("<main>")
-    assert markdown_report([run]).startswith(f"**Caution.** {cut}")
+    assert page.index(cut) < page.index(empty) < page.index('id="accuracy"')
+    assert f"\n\n**Caution.** {cut}\n\n**Caution.** {empty}\n\n## Self-correction" in markdown_report([run])
     print_tables([run])
-    assert capsys.readouterr().out.endswith(f"caution: {cut}\ncaution: {empty}\n")
+    assert f"\ncaution: {cut}\ncaution: {empty}\n\nSelf-correction" in capsys.readouterr().out
+
+
+def test_cautions_of_several_runs_that_differ_in_figures_only_are_one_line(tmp_path):
+    """Of both programs of each run, a and b have two and one without code; c is as a; d is cut off, too."""
+    rows = {
+        "a": [answered("1", "", "")],
+        "b": [answered("1", "", "x = 1")],
+        "c": [answered("1", "", "")],
+        "d": [answered("1", "", "", is_truncated=True)],
+    }
+    text = "completions contain no program; read some, and check --protocol and --max_completion_length."
+    cut = "2 of 2 completions were cut off, so programs may lack their end; raise --max_completion_length."
+    assert caveats(runs(tmp_path, **rows)) == [
+        f"a: 2 of 2, b: 1 of 2, c: 2 of 2, d: 2 of 2 {text}",
+        f"d: {cut}",
+    ]
+    equal = load_runs([tmp_path / "a", tmp_path / "c"])
+    assert caveats(equal) == [f"a, c: 2 of 2 {text}"]
 
 
 def test_few_repairs_are_a_caution_if_there_are_wrong_programs_enough(tmp_path):
@@ -457,7 +482,7 @@ def test_the_report_consists_of_a_page_a_markdown_file_and_a_picture(tmp_path):
     labels = re.findall(r'<svg role="img" aria-label="([^"]+)"', page)
     assert len(labels) == page.count("<svg") == 1 + 1 + 4 + 2 + 4 + 3
     assert (
-        labels[1]
+        labels[0]
         == "Accuracy after each turn: base 50.0, 70.0 %; single 50.0 %; cocos 50.0, 100.0, 50.0 %; sampled 25.0 %."
     )
     kinds = [label.partition(": ")[2][:6] for label in labels if label.startswith("sampled: ")]
@@ -667,12 +692,44 @@ def test_a_row_of_another_format_is_an_error_with_its_line(tmp_path):
         load_runs([a, b])
 
 
-def test_the_change_of_the_accuracy_is_also_told_as_a_share_of_what_it_was(tmp_path):
-    # 5 of 10 right become 7 of 10: 40 % more. Of no right program there is no share.
-    text = markdown_report(runs(tmp_path, a=TWO_TURNS, never=numbered((FAILED, PASSED))))
-    assert rows_of(text, "## Relative change of the accuracy, %")[1:] == [
-        ["a", "1 to 2", "50.0", "70.0", "+40.0"]
+def test_a_report_begins_with_a_sentence_and_the_main_numbers_of_each_run(tmp_path, capsys):
+    """5 of 10 right become 7, 40 % more: 3 are repaired, 1 is spoilt. Of no right program there is no share."""
+    [one] = runs(tmp_path, a=TWO_TURNS)
+    sentence = (
+        "base answers 10 problems of test.jsonl, each in 2 turns (self-correction without test results, cocos "
+        "prompts). 50.0 % of the programs are right at turn 1 and 70.0 % at turn 2: +20.0 points [-17.2, 57.2], "
+        "may be chance."
+    )
+    assert markdown_report([one]).startswith(f"{sentence}\n\n## First and last turn")
+    assert page_of([one]).split("<main>")[1].index(sentence) < 200
+    print_tables([one])
+    assert capsys.readouterr().out.startswith(f"{sentence}\n\nFirst and last turn")
+    both = [one, *runs(tmp_path, never=numbered((FAILED, PASSED)))]
+    text = markdown_report(both)
+    assert text.startswith("In 2 runs, base answers 1 to 10 problems of test.jsonl, each in 2 turns (")
+    assert [
+        [cell.split()[0] for cell in row]
+        for row in rows_of(text, "## First and last turn, % [95 % interval]")
+    ] == [
+        ["model", "n", "turn", "turns", "last", "change", "rel.", "repaired", "spoilt"],
+        ["a", "10", "50.0", "2", "70.0", "20.0", "+40.0", "3", "1"],
+        ["never", "1", "0.0", "2", "100.0", "100.0", "-", "1", "0"],
     ]
+
+
+def test_a_comparison_is_a_sentence_before_the_tables(tmp_path):
+    """On 100 problems, a gain of 40 and a loss of none; on 10, three gains and a loss."""
+    many = runs(tmp_path, a=TWO_TURNS * 1, b=OTHER)
+    text = markdown_report(many, compare_runs(many))
+    said = "At the last turn b has 90.0 % and a 70.0 %: +20.0 points ["
+    assert said in text.partition("## Self-correction")[0]
+    assert text.partition(said)[2].partition("\n")[0].endswith("], may be chance; 10 problems.")
+    clear = runs(
+        tmp_path,
+        c=numbered(*[(FAILED, FAILED)] * 20),
+        d=numbered(*[(FAILED, PASSED)] * 15, *[(FAILED, FAILED)] * 5),
+    )
+    assert "], hardly chance; 20 problems." in markdown_report(clear, compare_runs(clear))
 
 
 def test_rows_alone_give_the_report_of_their_evaluation(tmp_path):

@@ -24,7 +24,7 @@ from cocos.report.caveats import carry_flags, resampling_advice
 from cocos.report.charts import draw_token_curves
 from cocos.report.finished_runs import load_runs
 from cocos.report.report_files import markdown_report
-from cocos.report.tables import RESAMPLING_NOTE, token_tables
+from cocos.report.tables import RESAMPLING_NOTE, TOKENS_TITLE, token_tables
 from cocos.report.token_curves import token_curves, verdict
 from cocos.trajectories import Trajectory, Turn
 from tests.support.commands import succeed
@@ -130,8 +130,8 @@ def test_turns_are_compared_with_resampling_at_as_many_sampled_tokens(tmp_path):
     assert turns.difference(turns.points[1]).value == pytest.approx(0.75)
     assert turns.difference(turns.points[0]).value == 0.0
     assert verdict(turns) == (
-        "After 2 programs (15 tokens) turns has 100.0 %; resampling (again) has 25.0 % at as many tokens: "
-        "+75.0 points (no interval), may be chance, 2 problems."
+        "Where the visible tests choose, turns has 100.0 % after 2 programs (15 tokens), and resampling (again) "
+        "25.0 % for as many tokens: +75.0 points (no interval), may be chance; 2 problems."
     )
 
 
@@ -150,7 +150,7 @@ def test_the_interval_of_the_difference_is_paired_by_problem(tmp_path):
     # half of the problems gain 1, half 1 - 1/2: mean 3/4, each 1/4 from it
     half = 1.959964 * sqrt(20 / 4**2) / 20
     assert turns.difference(turns.points[1]) == pytest.approx((0.75, 0.75 - half, 0.75 + half))
-    assert verdict(turns).endswith(": +75.0 points [64.0, 86.0], 20 problems.")
+    assert verdict(turns).endswith(": +75.0 points [64.0, 86.0], hardly chance; 20 problems.")
 
 
 def test_more_tokens_than_resampling_has_give_a_dash_and_not_a_guess(tmp_path):
@@ -185,19 +185,19 @@ def test_blind_resampling_is_compared_with_the_one_that_shows_all_tests(tmp_path
         None,
     ]
     alone = token_curves(load_runs([turns, blind]))[0]
-    assert "resampling (blind, which shows fewer tests than are visible) has" in verdict(alone)
+    assert "resampling (blind, which shows fewer tests than are visible) 50.0 %" in verdict(alone)
 
 
 def test_the_report_says_it_first_and_draws_all_runs_in_one_picture(tmp_path):
     runs = load_runs(turns_and_resampling(tmp_path))
     text, page = markdown_report(runs), page_of(runs)
     sentence = verdict(token_curves(runs)[0])
-    assert text.index(sentence) < text.index("##")
-    assert page.index(sentence) < page.index('id="accuracy"')
-    assert page.index('id="overview"') < page.index(sentence) and page.count(RESAMPLING_NOTE) == 1
-    row = page[page.index('<th scope="row">turns<br>') :].partition("</tr>")[0]
-    # 2 problems, none right at turn 1, both at turn 2, for 10 + 5 tokens: 1 - 1/4
-    assert re.findall(r"<td>(?:<b[^>]*>)?([^<]*)", row) == ["2", "0.0", "100.0", "15.0", "+75.0"]
+    assert text.index("| turns ") < text.index(sentence) < text.index("## Self-correction")
+    assert page.index('id="summary"') < page.index(sentence) < page.index('id="tokens"')
+    assert page.count(RESAMPLING_NOTE) == 1
+    # Both problems are wrong at turn 1 and right at turn 2. The last programs count, here and nowhere else on top.
+    row = page[page.index('scope="rowgroup">turns <small>') :].partition("</tbody>")[0]
+    assert re.findall(r"<td>(?:<b[^>]*>)?(?:<span[^>]*>)?([^<]*)", row) == ["0.0", "100.0", "+100.0", "2"]
     axes = Figure().subplots()
     drawn = draw_token_curves(axes, token_curves(runs))
     assert [list(line.get_xdata()) for line in axes.lines] == [[10, 15], [10, 20]]
@@ -211,7 +211,7 @@ def test_one_run_over_several_turns_is_told_how_to_make_a_resampling_run(tmp_pat
     said = "There is no resampling run to compare with."
     for folders, is_told in (([turns], True), ([again], False), ([turns, again], False)):
         assert (said in markdown_report(load_runs(folders))) == is_told
-    assert said in page_of(load_runs([turns])) and 'id="overview"' not in page_of(load_runs([turns]))
+    assert said in page_of(load_runs([turns]))
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_an_agents_rising_temperatures_are_not_called_greedy(tmp_path):
 def test_a_run_with_two_accuracies_says_why(tmp_path):
     """The first program passes and is right, the second is not: 100 % where the visible tests choose, then 0 %."""
     runs = load_runs([evaluated(tmp_path / "run", [played("a", (RIGHT, 20, 10), (WRONG, 40, 5))])])
-    said = "run has 100.0 % where the visible tests choose"
+    said = "run has 100.0 % for 10 tokens where the visible tests choose"
     assert said in markdown_report(runs) and said in page_of(runs)
     assert said not in markdown_report(load_runs(turns_and_resampling(tmp_path)))
 
@@ -284,7 +284,7 @@ def test_a_profile_splits_the_problems_by_their_solve_rate(tmp_path):
     folders = [*turns_and_resampling(tmp_path, 3), evaluated(tmp_path / "profile", profile, options=SAMPLED)]
     *runs, profiled = load_runs(folders)
     tables = token_tables([replace(run, profile=profiled) for run in runs])
-    assert [table.title.partition("choose")[2] for table in tables] == [
+    assert [table.title.partition("visible tests")[2] for table in tables] == [
         "",
         ", solve rate 0 (1 problems)",
         ", solve rate up to 0.3 (1 problems)",
@@ -333,7 +333,7 @@ def test_a_sampled_evaluation_of_the_laboratory_reports_edits_and_tokens(tmp_pat
     assert speed["prompt_tokens_per_problem"] == round(speed["prompt_tokens"] / 48, 1)
     repeated = [row["turns"][0]["code"] == row["turns"][1]["code"] for row in rows]
     assert metrics["metrics"]["repeated_t1_t2"]["value"] == pytest.approx(sum(repeated) / 48)
-    for heading in ("Edits, % [95 % interval]", "Accuracy against tokens, the visible tests choose, %"):
+    for heading in ("Edits, % [95 % interval]", f"{TOKENS_TITLE}, %"):
         assert heading in done.stdout and heading in (tmp_path / "base/report.html").read_text(
             encoding="utf-8"
         )

@@ -10,7 +10,8 @@ from cocos.files.durable import save_json
 from cocos.generation import Completion
 from cocos.metrics import run_metrics
 from cocos.problems import Problem
-from cocos.report.finished_runs import FinishedRun, RunComparison
+from cocos.report.comparisons import RunComparison
+from cocos.report.finished_runs import FinishedRun
 from cocos.report.html_report import page_parts
 from cocos.trajectories import Trajectory, Turn
 

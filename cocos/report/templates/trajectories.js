@@ -11,6 +11,11 @@ const FLOWS = [
 ];
 const { runs, rows, templates } = JSON.parse(document.getElementById("samples").textContent);
 const PASSED = { status: "passed" };
+// Attempts at one problem stand together; sets can give two problems one task id.
+const problemOf = (row) => `${row.task_id}\n${row.text}`;
+const places = new Map();
+for (const row of rows) if (!places.has(problemOf(row))) places.set(problemOf(row), places.size);
+rows.sort((a, b) => places.get(problemOf(a)) - places.get(problemOf(b)));
 for (const row of rows) {
   for (const turn of row.turns) turn.verdicts = turn.verdicts.map((verdict) => (verdict === 1 ? PASSED : verdict));
 }
@@ -114,7 +119,9 @@ function update() {
   const pages = Math.max(1, Math.ceil(shown.length / PAGE_SIZE));
   filter.page = Math.min(filter.page, pages - 1);
   const start = filter.page * PAGE_SIZE;
-  byId("list").replaceChildren(...shown.slice(start, start + PAGE_SIZE).map(item));
+  const listed = shown.slice(start, start + PAGE_SIZE);
+  const isNext = (row, i) => i > 0 && problemOf(row) === problemOf(listed[i - 1]);
+  byId("list").replaceChildren(...listed.map((row, i) => item(row, isNext(row, i))));
   byId("status").textContent =
     shown.length === 0
       ? "No trajectory matches; clear a filter."
@@ -154,7 +161,8 @@ function goTo(changes) {
 
 // -- one trajectory ---------------------------------------------------------------------------------------
 
-function item(row) {
+/** Return the entry of a trajectory; the entry before may be of the same problem, and says its text. */
+function item(row, isNext) {
   const path = row.turns.map((turn, i) => {
     const [kind, sign] = isInfraFailure(turn) ? ["failed", "?"] : isRight(turn) ? ["right", "✓"] : ["wrong", "✗"];
     const label = `turn ${i + 1}: ${outcome(turn)}`;
@@ -165,13 +173,13 @@ function item(row) {
   if (isSampled) name.append(element("small", {}, ` sample ${row.sample + 1}`));
   const details = element(
     "details",
-    { class: "trajectory" },
+    { class: isNext ? "trajectory next" : "trajectory" },
     element(
       "summary",
       {},
       name,
       element("span", { class: "path" }, ...path),
-      element("span", { class: "gist" }, row.text),
+      element("span", { class: "gist" }, isNext ? "" : row.text),
     ),
   );
   // The body is created when it is first opened, so that many trajectories do not slow down the page.
