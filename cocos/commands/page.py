@@ -34,8 +34,9 @@ def main() -> None:
     # see an empty window.
     print("loading PyTorch and the views of the page ...", flush=True)
     import cocos.page.try_view
+    from cocos.page.form import MODEL_FILES
     from cocos.page.runs_view import serve_report
-    from cocos.page.shared import shared
+    from cocos.page.shared import linked_folders, shared
 
     with suppress(ImportError):  # an optional extra
         import cocos.agents.graphs
@@ -43,6 +44,8 @@ def main() -> None:
     sys.argv[1:] = [json.dumps(asdict(options))]  # for app.py
     page = shared(sys.argv[1])
     print(f"folders: {', '.join(options.roots)}", flush=True)
+    for name, target in linked_folders(options.roots, *MODEL_FILES).items():
+        print(f"not offered: {name} has links to other folders; give --roots {target}, too", flush=True)
     if page.token:
         print(f"warning: other machines can reach --address {options.address}, without encryption")
         print(f"token for visitors: {page.token}", flush=True)

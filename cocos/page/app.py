@@ -19,6 +19,7 @@ def main() -> None:
     st.subheader("CoCoS-Lab", anchor=False)
     if page.token and not st.session_state.get("is_admitted"):
         _admit(page.token)
+    try_view.welcome()  # whichever view it is, somebody is there
     view = st.segmented_control(
         "View", [*VIEWS], default="Try", required=True, key="view", bind="query-params"
     )

@@ -1,9 +1,10 @@
 """The form of Try: a problem that the visitor chooses or types, a model, and the options that suit it."""
 
 import json
+import os
 import textwrap
 from dataclasses import fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,7 +14,7 @@ from cocos.config.eval_config import EvalConfig
 from cocos.dataprep.public_sets import load_problem_set
 from cocos.generation.checkpoint_files import adapter_base, is_adapter
 from cocos.literals import Carry, Feedback
-from cocos.page.page_options import PageOptions
+from cocos.page.page_options import MAX_ATTEMPTS, MAX_NEW_TOKENS, PageOptions
 from cocos.page.shared import find_folders, show_error
 from cocos.page.typed_problem import as_typed
 from cocos.problems import Problem
@@ -21,8 +22,7 @@ from cocos.prompts import PROTOCOLS
 
 ENDPOINT = "the endpoint"
 AGENTS = ("none", "reflect", "react", "tools")
-# A visitor may ask for so much: attempts at a problem, tokens of an attempt, characters of a text.
-MAX_ATTEMPTS, MAX_NEW_TOKENS, MAX_CHARACTERS = 10, 2048, 20_000
+MODEL_FILES = ("*config.json", "*.safetensors")
 load_examples = lru_cache(maxsize=8)(load_problem_set)
 DEFAULTS = {"text": "", "tests": "", "buggy_code": "", "early_stop": True, "max_completion_length": 256}
 HELP = {field.name: field.metadata["help"] for field in fields(EvalConfig)} | {
@@ -36,23 +36,44 @@ HELP = {field.name: field.metadata["help"] for field in fields(EvalConfig)} | {
 }
 
 
-def prepare(models: list[str]) -> None:
+def prepare(models: list[str], sources: list[str]) -> None:
     """Give every field a value that it still lacks, and replace a model that is gone."""
     state = st.session_state
     for name, value in DEFAULTS.items():
         state.setdefault(name, value)
     if models and state.get("model") not in models:
         state["model"] = models[0]
-        state.update(suited_options(models[0]))
+        _follow_model(sources)
+
+
+def _follow_model(sources: list[str]) -> None:
+    """Set the options that suit the chosen model, and choose its examples if it has some."""
+    state = st.session_state
+    state.update(suited_options(state["model"]))
+    if source := own_examples(state["model"], sources):
+        state["source"] = source
+
+
+def own_examples(model: str, sources: list[str]) -> str | None:
+    """Return the file of examples beside a model, or beside the model from which it was trained."""
+    followed: list[str] = []
+    while model and model not in followed:
+        followed.append(model)
+        folder = Path(model).resolve().parent
+        for source in filter(os.path.isfile, sources):
+            if Path(source).resolve().parent == folder:
+                return source
+        model = _options_of_training(model).get("model_name_or_path", "")
+    return None
 
 
 def type_problem(sources: list[str]) -> None:
     """Show the fields of the problem; a chosen example fills them."""
     _choose_example(sources)
-    st.text_area("What should the program do?", **named("text"), height=90, max_chars=MAX_CHARACTERS)
-    st.text_area("Tests: asserts or a pytest file", **named("tests"), height=120, max_chars=MAX_CHARACTERS)
+    st.text_area("What should the program do?", **named("text"), height=90)
+    st.text_area("Tests: asserts or a pytest file", **named("tests"), height=120)
     with st.expander("A program to repair", expanded=bool(st.session_state["buggy_code"])):
-        st.text_area("Program", **named("buggy_code"), height=140, max_chars=MAX_CHARACTERS)
+        st.text_area("Program", **named("buggy_code"), height=140)
 
 
 def _choose_example(sources: list[str]) -> None:
@@ -89,7 +110,7 @@ def example_title(problem: Problem) -> str:
 
 def models_of(options: PageOptions) -> list[str]:
     """Return the folders with a model or an adapter as `find_folders` orders them, then the endpoint."""
-    found = find_folders(options.roots, "*config.json", "*.safetensors")
+    found = find_folders(options.roots, *MODEL_FILES)
     models = [
         name
         for name, folder in found.items()
@@ -128,9 +149,7 @@ def suited_options(model: str) -> dict[str, Any]:
     A model that was trained here gets those of its training. A chat model gets the failed tests without its
     program, which it would repeat, and any other model the plain transcript that it can continue.
     """
-    record: dict[str, Any] = {}
-    if (path := Path(model) / "run.json").is_file():
-        record = json.loads(path.read_text(encoding="utf-8")).get("options", {})
+    record = _options_of_training(model)
     is_chat = _is_chat_model(model)
     protocol = record.get("protocol", "chat" if is_chat else "cocos")
     return {
@@ -139,6 +158,14 @@ def suited_options(model: str) -> dict[str, Any]:
         "feedback": record.get("feedback", "error" if is_chat else "none"),
         "num_turns": max(2, min(record.get("num_turns", 3 if is_chat else 2), MAX_ATTEMPTS)),
     }
+
+
+def _options_of_training(model: str) -> dict[str, Any]:
+    """Return the options of the training that wrote a model's folder; {} if none did."""
+    if not (path := Path(model) / "run.json").is_file():
+        return {}
+    options: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")).get("options", {})
+    return options
 
 
 def _is_chat_model(model: str) -> bool:
@@ -157,12 +184,12 @@ def _protocols_of(model: str) -> list[str]:
 
 def choose_model(page: PageOptions, models: list[str]) -> dict[str, Any]:
     """Return the options of test.py that name the chosen model."""
-    state = st.session_state
-
-    def follow() -> None:
-        state.update(suited_options(state["model"]))
-
-    model = st.selectbox("Model", models, format_func=model_title, **named("model"), on_change=follow)
+    model = st.selectbox(
+        *("Model", models),
+        format_func=model_title,
+        on_change=partial(_follow_model, page.examples),
+        **named("model"),
+    )
     if model != ENDPOINT:
         return {"model_name_or_path": model}
     name = st.text_input("Name of the model at the endpoint", **named("name"))

@@ -6,7 +6,9 @@
 import io
 import json
 import logging
+import textwrap
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -48,8 +50,11 @@ def open_model(args: EvalConfig) -> Generator:
     return HuggingFaceGenerator(model, tokenizer, args.max_completion_length, batch_size=1)
 
 
+UNWATCHED_S = 60  # attempts go on for so long without a watcher, who may load the page again
+
+
 class Stopped(Exception):
-    """The watcher has stopped the attempts."""
+    """The watcher has stopped the attempts, or is gone."""
 
 
 class LiveAttempts:
@@ -57,6 +62,7 @@ class LiveAttempts:
 
     Args:
         open_generator: Returns the generator; called in the thread, because it may load a model.
+        is_watched: Returns whether the watcher is there; asked at every token.
 
     Raises:
         ValueError: The protocol does not suit the agent, or a file of prompts cannot be read.
@@ -64,26 +70,32 @@ class LiveAttempts:
     Attributes:
         trajectory: The attempts that are finished.
         text: Completion so far of the attempt that is being made.
-        end_reason: What went wrong, or `stopped`; "" for nothing.
+        end_reason: What went wrong, or why the attempts were stopped; "" for nothing.
         is_running: Whether attempts are still being made.
         is_loading: Whether the model is still being loaded, which may take a minute.
 
     """
 
     def __init__(
-        self, args: EvalConfig, trajectory: Trajectory, open_generator: OpenGenerator, executor: Executor
+        self,
+        args: EvalConfig,
+        trajectory: Trajectory,
+        open_generator: OpenGenerator,
+        executor: Executor,
+        is_watched: Callable[[], bool] = lambda: True,
     ) -> None:
         self.args, self.trajectory = args, trajectory
         self.text = self.end_reason = ""
         self.is_running = self.is_loading = True
-        self._has_to_stop = False
+        self._stop_reason = ""
+        self._is_watched, self._watched_s = is_watched, time.monotonic()
         self._open_generator, self._executor = open_generator, executor
         self._protocol = agent_protocol(prompt_protocol(args), args.agent, args.system_prompt is not None)
         threading.Thread(target=self._run, daemon=True).start()
 
     def stop(self) -> None:
         """End the attempts at the next token, or before the next attempt."""
-        self._has_to_stop = True
+        self._stop_reason = "stopped"
 
     @property
     def is_complete(self) -> bool:
@@ -112,12 +124,13 @@ class LiveAttempts:
             play = open_player(self.args, generator, self._executor, self._protocol, self._see)
             [self.trajectory] = play([self.trajectory])
         except Stopped:
-            self.end_reason = "" if self.is_complete else "stopped"
+            self.end_reason = "" if self.is_complete else self._stop_reason
         except (ValueError, OSError, ImportError, ExecutorError) as error:
-            self.end_reason = str(error)
+            self.end_reason = str(error) or type(error).__name__
         except Exception as error:  # nobody else would see why the thread has ended
             logger.exception("an attempt failed")
-            self.end_reason = f"{type(error).__name__}; the terminal has the details"
+            reason = textwrap.shorten(f"{type(error).__name__}: {error}", 200, placeholder=" ...")
+            self.end_reason = f"{reason}; the terminal has the details"
         finally:
             self.is_running = False
 
@@ -127,7 +140,11 @@ class LiveAttempts:
 
     def _hear(self, text: str) -> None:
         self.text = text
-        if self._has_to_stop:
+        if self._is_watched():
+            self._watched_s = time.monotonic()
+        elif time.monotonic() > self._watched_s + UNWATCHED_S:
+            self._stop_reason = f"stopped, because nobody has watched for {UNWATCHED_S} s"
+        if self._stop_reason:
             raise Stopped
 
 
@@ -145,13 +162,17 @@ def live_options(problem: Problem, **options: Any) -> EvalConfig:
 
 
 def begin_attempts(
-    problem: Problem, args: EvalConfig, earlier: Sequence[LiveAttempts], executor: Executor
+    problem: Problem,
+    args: EvalConfig,
+    earlier: Sequence[LiveAttempts],
+    executor: Executor,
+    is_watched: Callable[[], bool] = lambda: True,
 ) -> LiveAttempts:
     """Start attempts at a problem; those at the same problem with the same options are further samples."""
     sample = sum(other.args == args and other.trajectory.problem == problem for other in earlier)
     [given] = given_answers(args.answers, [Trajectory(problem)], prompt_protocol(args))
     trajectory = Trajectory(problem, sample, given=given[: args.num_turns])
-    return LiveAttempts(args, trajectory, lambda: open_model(args), executor)
+    return LiveAttempts(args, trajectory, lambda: open_model(args), executor, is_watched)
 
 
 def run_archive(played: Sequence[LiveAttempts], executor: Executor) -> bytes:

@@ -8,6 +8,8 @@ from cocos.config.executor_options import ExecutorOptions
 from cocos.config.option import option
 
 LOCAL_ADDRESSES = ("127.0.0.1", "localhost")
+# A visitor may ask for so much: attempts at a problem, tokens of an attempt, characters of a text.
+MAX_ATTEMPTS, MAX_NEW_TOKENS, MAX_CHARACTERS = 10, 2048, 20_000
 
 
 @dataclass
@@ -23,8 +25,9 @@ class PageOptions(ExecutorOptions):
     )
     examples: list[str] = option(
         "run",
-        ["data/toy/test.jsonl", "hub:mbpp/test", "hub:humanevalfix"],
-        "Problems to choose an example from: files, or public sets.",
+        ["data/toy/test.jsonl", "data/toy/feedback/test.jsonl", "hub:mbpp/test", "hub:humanevalfix"],
+        "Problems to choose an example from: files, or public sets. A file beside the chosen model, or "
+        "beside the one from which it was trained, comes first.",
     )
     base_url: str | None = option(
         "sampling",

@@ -1,16 +1,19 @@
 """Try: a problem, and the attempts of a model at it."""
 
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from secrets import token_urlsafe
 from textwrap import shorten
 
 import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from cocos.evaluation.trajectory_text import notes, outcome_text, turn_parts
 from cocos.page import form
 from cocos.page.live_attempts import LiveAttempts, begin_attempts, live_options, run_archive
-from cocos.page.shared import Shared, show_code, show_error
+from cocos.page.shared import Shared, linked_folders, show_code, show_error
 from cocos.page.typed_problem import typed_problem
 from cocos.trajectories import Trajectory
 
@@ -18,28 +21,51 @@ POLL_S = 0.3
 DOWNLOAD = ":material/download:"
 
 
+@dataclass(frozen=True)
+class Visitor:
+    """A visitor's attempts, which a reload of the page finds again, and the sessions of the open windows."""
+
+    attempts: list[LiveAttempts] = field(default_factory=list)
+    sessions: set[str] = field(default_factory=set)
+
+    def is_connected(self) -> bool:
+        """Return whether a window is open; there are none without a server."""
+        return not runtime.exists() or any(map(runtime.get_instance().is_active_session, self.sessions))
+
+
 @st.cache_resource(max_entries=100, show_spinner=False)
-def attempts_of(visitor: str) -> list[LiveAttempts]:
-    """Return the list of a visitor's attempts, which a reload of the page finds again."""
-    return []
+def _visitor_named(name: str) -> Visitor:
+    return Visitor()
+
+
+def welcome() -> Visitor:
+    """Return the visitor of this window, and note that it is open."""
+    visitor = _visitor_named(st.query_params.setdefault("visitor", token_urlsafe(12)))
+    if context := get_script_run_ctx():
+        visitor.sessions.add(context.session_id)
+    return visitor
 
 
 def show(page: Shared) -> None:
     """Show the form and the attempts, beside each other where there is room."""
-    attempts = attempts_of(st.query_params.setdefault("visitor", token_urlsafe(12)))
+    visitor = welcome()
+    attempts = visitor.attempts
     is_playing = any(one.is_running for one in attempts)
     st.caption("A model writes a program, its tests are run, and the model corrects the program.")
     left, right = st.columns(2, gap="large")
     with left:
-        _show_form(page, attempts, is_playing)
+        _show_form(page, visitor, is_playing)
     with right:
         st.fragment(_show_attempts, run_every=POLL_S if is_playing else None)(page, attempts, is_playing)
 
 
-def _show_form(page: Shared, attempts: list[LiveAttempts], is_playing: bool) -> None:
+def _show_form(page: Shared, visitor: Visitor, is_playing: bool) -> None:
     models = form.models_of(page.options)
-    form.prepare(models)
+    form.prepare(models, page.options.examples)
     form.type_problem(page.options.examples)
+    linked = linked_folders(page.options.roots, *form.MODEL_FILES)
+    if linked:
+        st.text(f"Not offered, because links lead out of the folders of the page: {', '.join(linked)}.")
     if not models:
         st.text("There is no model: start the page with other --roots, or with --base_url.")
         return
@@ -52,11 +78,14 @@ def _show_form(page: Shared, attempts: list[LiveAttempts], is_playing: bool) -> 
     state = st.session_state
     try:
         problem = typed_problem(state["text"], state["tests"], state["buggy_code"], state.get("example"))
-        new = begin_attempts(problem, live_options(problem, **options), attempts, page.executor)
+        new = begin_attempts(
+            *(problem, live_options(problem, **options), visitor.attempts),
+            *(page.executor, visitor.is_connected),
+        )
     except (ValueError, OSError) as error:
         show_error("No attempt", error)
         return
-    attempts.append(new)
+    visitor.attempts.append(new)
     st.rerun()
 
 

@@ -12,6 +12,7 @@ from textwrap import indent
 from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.files.json_lines import Place
 from cocos.files.python_parser import parse
+from cocos.page.page_options import MAX_CHARACTERS
 from cocos.problems import DataError, Problem, problem_from_row
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -26,9 +27,13 @@ def typed_problem(text: str, tests: str, buggy_code: str = "", example: Problem 
             with their setup and the hidden ones, are kept if they are unchanged.
 
     Raises:
-        DataError: The description or the tests are missing, or a line is none of these; the message names it.
+        DataError: The description or the tests are missing, a text is too long, or a line is none of these;
+            the message names it.
 
     """
+    for name, typed in (("description", text), ("tests", tests), ("program to repair", buggy_code)):
+        if len(typed) > MAX_CHARACTERS:
+            raise DataError(f"{name}: {len(typed):,} characters; at most {MAX_CHARACTERS:,} are accepted")
     if not text.strip():
         raise DataError("the description is empty; say what the program should do")
     if not tests.strip():

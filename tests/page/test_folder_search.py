@@ -2,7 +2,7 @@
 
 import os
 
-from cocos.page.shared import find_folders
+from cocos.page.shared import find_folders, linked_folders
 
 
 def make(folder, *names):
@@ -38,4 +38,24 @@ def test_checkpoints_hidden_folders_and_what_links_lead_to_are_left_out(tmp_path
     (tmp_path / "root/linked").symlink_to(secret)
     make(tmp_path / "root/mixed")
     (tmp_path / "root/mixed/config.json").symlink_to(secret / "config.json")
-    assert find_folders([tmp_path / "root"], "config.json") == {}
+    roots = [tmp_path / "root"]
+    assert find_folders(roots, "config.json") == {}
+    # They are named, with the folders that would have to be roots.
+    assert linked_folders(roots, "config.json") == {
+        str(tmp_path / "root/linked"): secret,
+        str(tmp_path / "root/mixed"): secret,
+    }
+    assert linked_folders([*roots, secret], "config.json") == {}
+
+
+def test_a_snapshot_of_the_hubs_cache_is_offered_if_the_cache_or_the_snapshot_is_a_root(tmp_path):
+    cache = tmp_path / "hub"
+    make(cache / "models--Q--q/blobs", "1234")
+    snapshot = make(cache / "models--Q--q/snapshots/abcd")
+    (snapshot / "config.json").symlink_to("../../blobs/1234")
+    make(tmp_path / "models")
+    (tmp_path / "models/q").symlink_to(snapshot)
+    assert linked_folders([tmp_path / "models"], "config.json") == {str(tmp_path / "models/q"): snapshot}
+    for root in (cache, snapshot):
+        assert find_folders([root], "config.json") == {str(snapshot): snapshot}
+        assert linked_folders([tmp_path / "models", root], "config.json") == {}

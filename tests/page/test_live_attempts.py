@@ -11,6 +11,7 @@ import pytest
 
 from cocos.config.eval_config import EvalConfig
 from cocos.generation.scripted import ScriptedGenerator
+from cocos.page import live_attempts
 from cocos.page.live_attempts import LiveAttempts, begin_attempts, live_options, open_model, run_archive
 from cocos.page.typed_problem import typed_problem
 from cocos.problems import save_problems
@@ -80,6 +81,38 @@ def test_a_program_that_passes_ends_the_attempts_if_the_visitor_wants_it(executo
     args = options(num_turns=4, early_stop=True)
     attempts = finished(LiveAttempts(args, Trajectory(PROBLEM), lambda: ScriptedGenerator(answer), executor))
     assert len(prompts) == 1 and attempts.verdict == "Solved at attempt 1." and attempts.is_complete
+
+
+def test_attempts_that_nobody_watches_any_more_stop(executor, monkeypatch):
+    """The watcher is there for the first attempt, and gone when the second begins."""
+    monkeypatch.setattr(live_attempts, "UNWATCHED_S", 0.05)
+    windows = ["open"]
+
+    def answer(prompt):
+        if AUXILIARY_INSTRUCTION in prompt:
+            windows.clear()
+            time.sleep(0.1)
+        return WRONG
+
+    generator = ScriptedGenerator(answer)
+    watched = lambda: bool(windows)  # noqa: E731
+    attempts = LiveAttempts(options(num_turns=5), Trajectory(PROBLEM), lambda: generator, executor, watched)
+    assert finished(attempts).end_reason == "stopped, because nobody has watched for 0.05 s"
+    assert len(attempts.trajectory.turns) == 2
+
+
+def test_a_failure_has_its_reason_whatever_it_is(executor):
+    def opened_badly(error):
+        def fail():
+            raise error
+
+        return finished(LiveAttempts(options(), Trajectory(PROBLEM), fail, executor)).end_reason
+
+    assert opened_badly(OSError()) == "OSError"
+    assert (
+        opened_badly(RuntimeError("out of memory"))
+        == "RuntimeError: out of memory; the terminal has the details"
+    )
 
 
 def test_a_stop_ends_the_attempts_before_the_next_one(executor):

@@ -14,9 +14,9 @@ from cocos.evaluation.trajectory_text import marked_tests, turn_parts
 from cocos.executor import ExecutionResult, ExecutorError, Status, Verdict
 from cocos.generation import Completion
 from cocos.page import live_attempts
-from cocos.page.form import ENDPOINT, example_title, model_title, models_of, suited_options
+from cocos.page.form import ENDPOINT, example_title, model_title, models_of, own_examples, suited_options
 from cocos.page.page_options import PageOptions
-from cocos.page.shared import Shared, shared
+from cocos.page.shared import Shared, shared, show_error
 from cocos.page.try_view import program_file
 from cocos.problems import Problem, save_problems
 from cocos.trajectories import Step, Turn
@@ -79,7 +79,7 @@ def until(page, condition):
 
 
 def texts(page):
-    return [element.value for element in page.text]
+    return [element.value for element in (*page.text, *page.error)]
 
 
 def test_a_right_program_ends_the_attempts_and_the_page_says_at_which(endpoint, monkeypatch, tmp_path):
@@ -274,13 +274,43 @@ def test_a_new_model_does_not_change_the_chosen_one(endpoint, monkeypatch, tmp_p
     assert len(page.selectbox(key="model").options) == 4  # three models and the endpoint
 
 
-def test_a_text_beyond_the_limit_is_not_accepted_whatever_the_browser_sends(endpoint, monkeypatch, tmp_path):
-    monkeypatch.setattr("cocos.page.form.MAX_CHARACTERS", 18)
+def test_a_text_that_is_too_long_is_refused_with_its_length_in_the_red_box(endpoint, monkeypatch, tmp_path):
     page = opened(monkeypatch, tmp_path, base_url=endpoint.base_url)
-    fill(page)
+    fill(page, tests="assert f(2) == 4\n" + "#" * 20_000)
     page.button(key="solve").click().run()
-    assert any("the description is empty" in text for text in texts(page))  # 42 characters were sent
-    assert page.session_state["tests"] == "assert f(2) == 4"  # 16 characters
+    said = "tests: 20,017 characters; at most 20,000 are accepted"
+    assert [element.value for element in page.error] == [f"No attempt: ` {said} `"]
+
+
+def test_a_reason_that_quotes_backticks_is_shown_as_code(monkeypatch):
+    shown = []
+    monkeypatch.setattr("streamlit.error", shown.append)
+    show_error("No attempt", "line 2: '```![a](b) `'\n\n# is no test")
+    assert shown == ["No attempt: ```` line 2: '```![a](b) `' # is no test ````"]
+
+
+def test_the_examples_are_those_of_the_model_or_of_the_one_from_which_it_was_trained(monkeypatch, tmp_path):
+    for lab in ("first", "second"):
+        (tmp_path / lab / "base").mkdir(parents=True)
+        save_problems([Problem("1", lab, ("assert f(1) == 2",))], tmp_path / lab / "test.jsonl")
+    sources = [str(tmp_path / lab / "test.jsonl") for lab in ("first", "second")]
+    trained = tmp_path / "outputs/cocos"
+    for folder, start in ((tmp_path / "outputs/boost", tmp_path / "second/base"), (trained, "outputs/boost")):
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text(json.dumps({"options": {"model_name_or_path": str(start)}}))
+    monkeypatch.chdir(tmp_path)
+    chosen = [
+        own_examples(str(model), sources) for model in (tmp_path / "first/base", "second/base", trained)
+    ]
+    assert chosen == [sources[0], sources[1], sources[1]]
+    assert own_examples(ENDPOINT, sources) is None
+
+
+def test_every_model_of_a_fresh_clone_comes_with_its_own_problems(monkeypatch):
+    page = opened(monkeypatch, TOY, examples=PageOptions().examples)
+    for name in ("base", "feedback/base", "base"):
+        page.selectbox(key="model").select(str(TOY / name)).run()
+        assert page.selectbox(key="source").value == str((TOY / name).parent.relative_to(ROOT) / "test.jsonl")
 
 
 def test_a_visitor_from_elsewhere_needs_the_token(monkeypatch, tmp_path):
