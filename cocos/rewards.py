@@ -1,9 +1,9 @@
 """From verdicts to advantages: the equations of CoCoS (arXiv 2505.23060), SCoRe (arXiv 2409.12917) and RLOO
 (arXiv 2402.14740) as pure functions of numbers.
 
-Read from top to bottom: verdicts -> r_t (`turn_reward`) -> returns of the trained turns (`turn_returns`) ->
-advantages over the siblings' baseline (`leave_one_out`) -> the weight of every row in the loss
-(`row_advantages`).
+Read from top to bottom: verdicts -> r_t (`turn_reward`) -> returns of the trained turns (`turn_returns`), of
+single attempts if desired for the best of k (`max_at_k`) -> advantages over the siblings' baseline
+(`leave_one_out`) -> the weight of every row in the loss (`row_advantages`).
 
 Notation: T turns, K trained turns, P prompts, G trajectories per prompt, B = P * G trajectories. The G
 trajectories of a prompt are a *group*, and *siblings* of each other. r_t is the reward of turn t, r_0 = 0.
@@ -20,7 +20,8 @@ A given turn (`Turn.is_given`) was not sampled either, so its row is empty, too.
 import random
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from fractions import Fraction
+from math import comb, isfinite
 from typing import NamedTuple
 
 from cocos.executor import ExecutionResult
@@ -41,6 +42,7 @@ class Objective:
     # w_1..w_T, the weight of each turn's reward, 0 or more; None: all 1. Credit `turn` only.
     turn_weights: Sequence[float] | None
     betas_T: Sequence[float]  # coefficient of the KL penalty of each turn, 0 or more
+    max_at_k: int = 1  # k of the maximised best of k attempts, below G; above 1 only if T = 1
 
     @property
     def trained_turns(self) -> list[int]:
@@ -215,6 +217,38 @@ def _weighted_sum(rewards: Sequence[float | None], weights: Sequence[float], sta
     return total
 
 
+def max_at_k(rewards_G: Sequence[float | None], k: int) -> list[float | None]:
+    """Return each attempt's reward for max@k, the expected largest reward of k attempts (arXiv 2510.23393).
+
+    m_i is the mean of the largest reward over all k-subsets of the group that contain attempt i. The mean of
+    m over the group estimates max@k without bias; for rewards of 0 and 1 it is pass@k. With the group's mean
+    as the baseline, the mean over i of k (m_i - mean m) grad log p_i is (1 - k/n) times the gradient of max@k
+    in expectation, for n attempts: a baseline that contains attempt i takes away the share k/n. The returned
+    k (n - 1) / (n - k) m_i makes up for it, since `leave_one_out` is n / (n - 1) times the distance from the
+    mean. So A_i = k (m_i - mean of the largest reward over the k-subsets without i), which is unbiased, has
+    mean 0 over the group, and for k = 1 is the advantage of RLOO.
+
+    Example: k = 2, rewards (0, 0, 0.5, 1): m = (1/2, 1/2, 2/3, 1), estimate 2/3; returned, times 3:
+    (1.5, 1.5, 2, 3); A = (-2/3, -2/3, 0, 4/3). A third best attempt is worth as much as no attempt.
+
+    Returns:
+        None for an attempt without a reward; for all if no more than k have one, as no subset is without i.
+
+    """
+    ranked = sorted((Fraction(reward), i) for i, reward in enumerate(rewards_G) if reward is not None)
+    n = len(ranked)
+    result: list[float | None] = [None] * len(rewards_G)
+    if n <= k:
+        return result
+    above = Fraction(0)  # sum of the largest rewards of the subsets with attempt i whose largest is above it
+    for rank, (reward, i) in reversed(list(enumerate(ranked))):  # rank: number of attempts below
+        total = reward * comb(rank, k - 1) + above
+        # Exact: attempts with equal values must have equal floats, or a flat group would not be known as one.
+        result[i] = float(total * k * (n - 1) / (comb(n - 1, k - 1) * (n - k)))
+        above += reward * comb(rank - 1, k - 2) if rank and k > 1 else 0
+    return result
+
+
 def kl_penalties(kl_K: Sequence[float | None], betas_K: Sequence[float]) -> list[float]:
     """Return beta_t * KL_t of each trained turn, 0 where there is no KL because the turn was not sampled.
 
@@ -239,6 +273,9 @@ def grouped_returns(scores_B: Sequence[Score], objective: Objective) -> list[lis
     groups: list[list[list[float | None]]] = []
     for start in range(0, len(scores_B), size):
         scores_G = scores_B[start : start + size]
+        if objective.max_at_k > 1:  # before the penalties: what is maximised is max@k minus beta * KL
+            values_G = max_at_k([score.rewards_T[0] for score in scores_G], objective.max_at_k)
+            scores_G = [score._replace(rewards_T=[g]) for score, g in zip(scores_G, values_G, strict=True)]
         kl_K_G = zip(*(score.kl_K for score in scores_G), strict=True)
         is_sampled_K = [any(kl is not None for kl in kl_G) for kl_G in kl_K_G]
         group: list[list[float | None]] = []

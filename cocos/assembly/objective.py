@@ -36,6 +36,7 @@ def make_objective(options: CoCoSOptions) -> Objective:
         improvement_bonus=options.improvement_bonus,
         turn_weights=options.turn_weights,
         betas_T=options.turn_betas or [options.beta] * options.num_turns,
+        max_at_k=options.max_at_k,
     )
 
 

@@ -46,6 +46,12 @@ class RewardOptions:
     turn_weights: list[float] | None = option(
         "objective", None, "Weight of each turn's reward, by default 1; --credit turn."
     )
+    max_at_k: int = option(
+        "objective",
+        1,
+        "Maximise max@k, the expected largest reward of k single attempts, from all k-subsets of a group; "
+        "--num_turns 1.",
+    )
     beta: float = option("objective", 0.01, "Coefficient of the KL penalty; 0: no reference model.")
     turn_betas: list[float] | None = option(
         "objective", None, "KL coefficient of each turn, instead of --beta."
@@ -108,6 +114,7 @@ class CoCoSOptions(
         TrainingOptions.__post_init__(self)
         require_at_least(self, 1, "limit")
         self._check_returns()
+        self._check_max_at_k()
         self._check_rollouts()
 
     def _check_returns(self) -> None:
@@ -131,6 +138,19 @@ class CoCoSOptions(
             values = getattr(self, name)
             if values is not None and (len(values) != self.num_turns or min(values) < 0):
                 raise ValueError(f"--{name} is {values}; give --num_turns numbers, each 0 or more")
+
+    def _check_max_at_k(self) -> None:
+        require_at_least(self, 1, "max_at_k")
+        if self.max_at_k > 1 and self.num_turns > 1:
+            raise ValueError(
+                f"--max_at_k {self.max_at_k} is about single attempts; give --num_turns 1, or train whole "
+                "episodes: --credit trajectory --gamma 1 --carry nothing --early_stop true"
+            )
+        if 1 < self.num_generations <= self.max_at_k:
+            raise ValueError(
+                f"--max_at_k {self.max_at_k} needs --num_generations above it, not {self.num_generations}, "
+                "because an attempt is compared with the best of k others"
+            )
 
     def _check_rollouts(self) -> None:
         require_at_least(self, 1, "max_completion_length", "rollout_batch_size")

@@ -263,6 +263,13 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (CoCoSConfig, ["--num_turns", "0"], ["--num_turns is 0; give 1 or more"]),
         (EvalConfig, ["--num_turns", "0"], ["--num_turns is 0; give 1 or more"]),
         (CoCoSConfig, ["--improvement_bonus", "1"], ["--improvement_bonus needs --credit turn"]),
+        (CoCoSConfig, ["--max_at_k", "0"], ["--max_at_k is 0", "1 or more"]),
+        (CoCoSConfig, ["--max_at_k", "3", "--num_generations", "8"], ["--max_at_k 3", "--num_turns 1"]),
+        (
+            CoCoSConfig,
+            ["--max_at_k", "4", "--num_turns", "1", "--num_generations", "4"],
+            ["--max_at_k 4 needs --num_generations above it, not 4"],
+        ),
         (CoCoSConfig, ["--dtype", "bfloat16"], ["without a float32 copy", "--use_peft true", "deepspeed"]),
         (BoostConfig, ["--dtype", "float16"], ["without a float32 copy", "leave --dtype out"]),
         (

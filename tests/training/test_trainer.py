@@ -155,6 +155,19 @@ def test_the_improvement_bonus_reaches_turn_two_only(make_trainer):
     assert got[:, 1].tolist() == pytest.approx(expected, abs=1e-6)
 
 
+def test_with_max_at_2_an_attempt_is_paid_for_the_best_of_the_pairs_with_it(make_trainer):
+    rows, trajectories = rows_of_a_batch(make_trainer(num_turns=1, max_at_k=2), num_problems=8)
+    rewards = [fractions(t)[0] for t in trajectories]
+    expected = []
+    for i, own in enumerate(rewards):
+        first, second, third = (rewards[j] for j in range(i - i % 4, i - i % 4 + 4) if j != i)
+        with_it = max(own, first) + max(own, second) + max(own, third)
+        without = max(first, second) + max(first, third) + max(second, third)
+        expected.append(2 * (with_it - without) / 3)
+    assert rows["advantages"].tolist() == pytest.approx(expected, abs=1e-6)
+    assert any(expected), "a batch without spread proves nothing"
+
+
 def test_with_credit_last_siblings_share_turn_one_and_only_turn_two_is_trained(make_trainer, caplog):
     with caplog.at_level(logging.WARNING):
         trainer = make_trainer(credit="last")
