@@ -18,7 +18,7 @@ from transformers import TrainerCallback
 
 from cocos.executor import ExecutionResult, Executor
 from cocos.metrics import correction_metrics, edit_metrics, first_error, scored
-from cocos.rewards import Credit, Score
+from cocos.rewards import Credit
 from cocos.trajectories import Trajectory
 
 logger = logging.getLogger(__name__)
@@ -32,23 +32,18 @@ def mean(values: Sequence[float]) -> float:
 
 
 def batch_metrics(
-    trajectories: Sequence[Trajectory], scores: Sequence[Score], turns: Sequence[int]
+    trajectories: Sequence[Trajectory], rewards_B_T: Sequence[Sequence[float | None]]
 ) -> dict[str, float]:
-    """Return `trajectory_metrics` of a batch, with the reward and the KL of each turn.
+    """Return `trajectory_metrics` of a batch, with the reward of each turn.
 
     Args:
         trajectories: One generation batch of all ranks.
-        scores: One per trajectory; without KL (`kl_K` is empty) for those that are not trained.
-        turns: Numbers of the trained turns, from 1.
+        rewards_B_T: Rewards of each trajectory; None where the executor failed.
 
     """
     metrics = trajectory_metrics(trajectories)
-    for t in range(len(trajectories[0].turns)):
-        rewards = [reward for score in scores if (reward := score.rewards_T[t]) is not None]
-        metrics[f"reward_t{t + 1}"] = mean(rewards)
-    for k, turn in enumerate(turns):
-        kls = [score.kl_K[k] for score in scores if score.kl_K]
-        metrics[f"kl_t{turn}"] = mean([kl for kl in kls if kl is not None])
+    for t, rewards_B in enumerate(zip(*rewards_B_T, strict=True), start=1):
+        metrics[f"reward_t{t}"] = mean([reward for reward in rewards_B if reward is not None])
     return metrics
 
 
@@ -127,6 +122,7 @@ def hidden_gap(trajectories: Sequence[Trajectory]) -> float | None:
     return overfitted / len(with_hidden)
 
 
+MAX_KL = 0.03  # nats a token: where published runs that got better ended (docs/training.md)
 DEAD_BATCHES = 10  # one in a few is usual; so many in a row mean that nothing is learned
 DEAD = "no trajectory earned more than its siblings"
 DEAD_REMEDY = (
@@ -148,7 +144,8 @@ class RunWarnings:
         self._num_dead = 0  # in a row
         self.num_alive = 0  # of all batches
         self._first_gap: float | None = None
-        self._has_warned_in_child = False  # not in the state: a resumed run warns again
+        # Not in the state: a resumed run warns again.
+        self._has_warned_in_child = self._has_warned_kl = False
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state to save in a checkpoint, as plain values."""
@@ -177,6 +174,16 @@ class RunWarnings:
                 f"{gap:.1%} of the dev completions pass the visible tests and fail hidden ones "
                 f"({self._first_gap:.1%} at the first evaluation): the model fits the visible tests; "
                 f"hide more tests of the training problems, or stop earlier"
+            )
+
+    def check_kl(self, kl: float) -> None:
+        """Warn, once, that a policy without a KL penalty is far from its start; nats a token."""
+        if kl > MAX_KL and not self._has_warned_kl:
+            self._has_warned_kl = True
+            logger.warning(
+                f"the policy is {kl:.2g} nats a token from the model that the run started from, more than "
+                f"{MAX_KL}: compare its checkpoints on other problems; if the last is not the best, lower "
+                "--learning_rate, or give --beta"
             )
 
     def check_in_child(self, trajectories: Sequence[Trajectory]) -> None:

@@ -18,7 +18,8 @@ log p. A pass of its own would round differently.
 
 The policy's term of the KL comes from a pass over the rows as the reference's does, not from sampling, whose
 passes over single tokens round differently. So a policy that equals its reference has a KL of exactly 0. Both
-terms are summed in float32.
+terms are summed in float32. Without a KL penalty, an adapter's run makes both passes at every `KL_EVERY`-th
+update, to log how far the policy is from its start.
 
 `tree_logps.py` knows how a single pass is made. Axes: R rows, P and C prompt and completion tokens.
 """
@@ -30,6 +31,7 @@ import torch
 
 # Limit of a token's weight p_policy / p_engine, as in IMPALA (arXiv 1802.01561): it bounds the variance.
 MAX_WEIGHT = 2.0
+KL_EVERY = 5  # updates
 
 
 class EngineGap(NamedTuple):
@@ -74,14 +76,25 @@ class RowStatistics(NamedTuple):
     Attributes:
         old_logps: Log-probability of the completion under the policy that sampled, in float32; shape (R,).
             None with one update per batch: the update itself gives it.
-        kl: k1 estimate of the KL to the reference, summed over the completion, in float32; shape (R,).
+        kl_R_C: k1 estimate of the KL to the reference, log p - log p_ref of each token, in float32; shape
+            (R, C). 0 without a reference.
         gap: Gap to the engine that sampled the rows; None if no pass was made or the engine stated nothing.
 
     """
 
     old_logps: torch.Tensor | None
-    kl: torch.Tensor
+    kl_R_C: torch.Tensor
     gap: EngineGap | None
+
+
+def divergence(kl_R_C: torch.Tensor) -> torch.Tensor:
+    """Return the k3 estimate of KL(policy || reference) of each token, from its k1 estimate; shape (R, C).
+
+    With r = p_ref / p it is r - 1 - log r: never negative and less noisy than k1 = -log r, whose mean it has,
+    since the mean of r is 1. Example: p = 0.2 and p_ref = 0.1 give -0.5 + log 2 = 0.193.
+    """
+    k1 = kl_R_C.double()  # the ratio of a token whose log-probabilities differ by 90 overflows in float32
+    return torch.expm1(-k1) + k1
 
 
 def row_statistics(
@@ -96,18 +109,18 @@ def row_statistics(
     Args:
         rows: The batch; `engine_logps`, shape (R, C), are the log-probabilities that the engine stated.
         policy: Makes the policy's pass: log p of every completion token at the sampling temperature, (R, C).
-        reference: Makes the reference's pass; None without a KL penalty.
+        reference: Makes the reference's pass; None: the KL is neither a penalty nor measured.
         needs_old_logps: The update does not give the old log-probabilities by itself.
         needs_gap: The engine is a foreign one, whose tokens are weighted.
 
     """
     mask = rows["completion_mask"]
-    zeros = torch.zeros(len(mask), device=mask.device)
+    zeros = torch.zeros(mask.shape, device=mask.device)
     if reference is None and not needs_old_logps and not needs_gap:
         return RowStatistics(None, zeros, None)
     logps = policy()
     return RowStatistics(
         old_logps=(logps * mask).sum(1) if needs_old_logps else None,
-        kl=zeros if reference is None else ((logps - reference()) * mask).sum(1),
+        kl_R_C=zeros if reference is None else (logps - reference()) * mask,
         gap=engine_gap(logps, rows["engine_logps"], mask),
     )

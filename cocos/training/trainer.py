@@ -57,7 +57,15 @@ from cocos.training.monitor import (
 )
 from cocos.training.resumable_trainer import BatchRecord, ResumableTrainer
 from cocos.training.rollouts import RolloutPlayer, unchanged_base, whole_weights
-from cocos.training.row_logps import MAX_WEIGHT, EngineGap, RowStatistics, engine_gap, row_statistics
+from cocos.training.row_logps import (
+    KL_EVERY,
+    MAX_WEIGHT,
+    EngineGap,
+    RowStatistics,
+    divergence,
+    engine_gap,
+    row_statistics,
+)
 from cocos.training.tree_attention import attend_along_trees
 from cocos.training.tree_logps import Rows, TreeLogps
 from cocos.training.trl_patches import patch_trl
@@ -153,8 +161,6 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             **trainer_kwargs,
         )
         patch_trl()
-        if not self.beta and "ref" in getattr(self.model, "peft_config", {}):
-            self.model.delete_adapter("ref")  # TRL's copy of an adapter that is trained further, for the KL
         if self.use_vllm and self.vllm_mode == "server" and self.accelerator.is_main_process:
             check_server(self.vllm_generation)
         if self.use_vllm and self.vllm_mode == "colocate":
@@ -214,7 +220,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         local = slice(first, first + len(inputs))
         if not scored:
             scored.append(self._score_rows(batch.trajectories[local]))
-        rows, (old_logps, kl_R, gap), local_kl_B_K = scored[0]
+        rows, (old_logps, _, gap), local_kl_B_K = scored[0]
         # Every rank computes the advantages of all ranks.
         scores = self._scores(batch, gather_object(local_kl_B_K))
         advantages_B_K = self.advantages(scores, self.states(batch.trajectories))
@@ -223,7 +229,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         times = self.timer.metrics(played_here) | {"time/hidden_s": self.player.hidden_s}
         times["tokens_per_s"] = sum(gather_object([times["tokens_per_s"]]))  # of all ranks
         self.record(batch.metrics() | times)
-        rows["advantages"] = torch.tensor(row_advantages(advantages_B_K[local]), device=kl_R.device)
+        weights_R = row_advantages(advantages_B_K[local])
+        rows["advantages"] = torch.tensor(weights_R, device=self.accelerator.device)
         if gap is not None:
             del rows["engine_logps"]  # measured
             if self.use_vllm:
@@ -235,7 +242,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         with self.timer.phase("logprobs"):
             rows = self.rows(trajectories)
             statistics = self.row_statistics(rows)
-            kl_B_K = self._kl_of_sampled_turns(trajectories, statistics.kl)  # waits for the GPU
+            kl_R = statistics.kl_R_C.sum(1)
+            kl_B_K = self._kl_of_sampled_turns(trajectories, kl_R)  # waits for the GPU
         return ScoredRows(rows, statistics, kl_B_K)
 
     def _compute_loss(self, model: nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -389,8 +397,15 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         passes = self.args.steps_per_generation * self.num_iterations
         return int(passes // self.args.gradient_accumulation_steps)
 
+    @property
+    def measures_kl(self) -> bool:
+        """Return True if the coming update has a KL penalty, or its KL to the start is to be logged."""
+        has_start = hasattr(self.accelerator.unwrap_model(self.model), "peft_config")  # without the adapter
+        return bool(self.beta) or (has_start and self.state.global_step % KL_EVERY == 0)
+
     def row_statistics(self, rows: dict[str, torch.Tensor]) -> RowStatistics:
-        """Make the passes of a batch before its update; log the gap to the engine if there is one."""
+        """Make the passes of a batch before its update; log the KL and the gap to the engine if measured."""
+        measures_kl = self.measures_kl
         with (
             torch.no_grad(),
             disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs),
@@ -398,10 +413,12 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             found = row_statistics(
                 rows,
                 policy=lambda: self.row_logps(self.model, rows),
-                reference=(lambda: self._reference_logps(rows)) if self.beta else None,
+                reference=(lambda: self._reference_logps(rows)) if measures_kl else None,
                 needs_old_logps=not self.has_one_update_per_batch,
                 needs_gap=self.use_vllm,
             )
+        if measures_kl:
+            self._log_kl(found.kl_R_C, rows["completion_mask"])
         if found.gap is not None:
             self._log_gap(found.gap, rows["completion_mask"])
         return found
@@ -551,6 +568,19 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
         self._metrics["train"]["episodes"] = [generations * self.args.generation_batch_size]
 
+    def _log_kl(self, kl_R_C: torch.Tensor, mask: torch.Tensor) -> None:
+        """Log the KL of all ranks' rows: k1 summed over the completions of a turn, and k3 of a token."""
+        turns = self.objective.trained_turns
+        of_rows = torch.stack([kl_R_C.sum(1).double(), mask.any(1).double()])  # (2, R)
+        of_tokens = torch.stack([divergence(kl_R_C).sum(), mask.sum().double()])
+        sums = torch.column_stack([of_rows.unflatten(1, (-1, len(turns))).sum(1), of_tokens])  # (2, K + 1)
+        totals, counts = self.accelerator.reduce(sums, reduction="sum").tolist()
+        names = [*(f"kl_t{turn}" for turn in turns), "kl_per_token"]
+        values = {name: t / n for name, t, n in zip(names, totals, counts, strict=True) if n}
+        self.record(values)
+        if not self.beta:
+            self.run_warnings.check_kl(values.get("kl_per_token", 0.0))
+
     def _log_gap(self, gap: EngineGap, mask: torch.Tensor) -> None:
         """Log the gap of all ranks' rows. Only tokens of a foreign engine have weights, which are limited."""
         num_limited = ((gap.weights_R_C >= MAX_WEIGHT) & mask.bool()).sum()
@@ -582,21 +612,13 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         Rewards, accuracies and tokens are those of all played trajectories: the trained ones are a selection
         in which right and wrong programs are mixed. KL and rows are those of the trained trajectories.
         """
-        trajectories = batch.trajectories
-        turns = self.objective.trained_turns
-        played = [
-            *trajectories,
-            *(trajectory for group in batch.dropped for trajectory in group.trajectories),
-        ]
-        played_scores = [
-            *scores,
-            *(Score(rewards_T, []) for group in batch.dropped for rewards_T in group.rewards_G_T),
-        ]
-        self.record(batch_metrics(played, played_scores, turns))
+        groups = [*batch.groups, *batch.dropped]
+        played = [trajectory for group in groups for trajectory in group.trajectories]
+        self.record(batch_metrics(played, [rewards_T for group in groups for rewards_T in group.rewards_G_T]))
         if not self.args.reward_in_child:
             self.run_warnings.check_in_child(played)
         self.count_tokens(played)
-        rows = list(zip(trajectories, scores, advantages_B_K, strict=True))
+        rows = list(zip(batch.trajectories, scores, advantages_B_K, strict=True))
         of_different_problems = rows[:: self.args.num_generations]
         shown = []
         if self.args.log_completions:

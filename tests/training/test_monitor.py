@@ -11,7 +11,7 @@ import pytest
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.problems import Problem
-from cocos.rewards import Score, zero_spread
+from cocos.rewards import zero_spread
 from cocos.training.monitor import (
     PhaseTimer,
     RunWarnings,
@@ -45,12 +45,11 @@ def test_the_metrics_of_a_batch_by_hand():
         trajectory(turn(True, False, tokens=5, truncated=True), turn(True, True)),
         trajectory(turn(True, True), turn(True, False)),
     ]
-    found = batch_metrics(batch, [Score([0.5, 1.0], [0.1, 0.2]), Score([1.0, 0.5], [0.3, 0.4])], [1, 2])
+    found = batch_metrics(batch, [[0.5, 1.0], [1.0, 0.5]])
     assert (found["reward_t1"], found["reward_t2"]) == (0.75, 0.75)
     assert (found["acc_t1"], found["acc_t2"], found["delta_t1_t2"]) == (0.5, 0.5, 0.0)
     assert (found["i2c_t1_t2"], found["c2i_t1_t2"]) == (0.5, 0.5)
     assert (found["truncated_t1"], found["completion_length_t1"]) == (0.5, 4.0)
-    assert (found["kl_t1"], found["kl_t2"]) == (pytest.approx(0.2), pytest.approx(0.3))
     assert found["infra_failures"] == 0
 
 
@@ -94,16 +93,11 @@ def test_the_95th_percentile_is_the_value_that_one_in_twenty_exceeds():
 
 def test_an_executor_failure_is_counted_and_has_no_part_in_the_means():
     batch = [trajectory(turn(True, True), turn(infra=True)), trajectory(turn(False, True), turn(True, True))]
-    found = batch_metrics(batch, [Score([1.0, None], [0, 0]), Score([0.5, 1.0], [0, 0])], [1, 2])
+    found = batch_metrics(batch, [[1.0, None], [0.5, 1.0]])
     assert (found["infra_failures"], found["reward_t1"], found["reward_t2"]) == (1, 0.75, 1.0)
     assert found["acc_t1"] == 0.0  # of the one trajectory that was executed throughout
-    nothing = batch_metrics(batch[:1] * 2, [Score([1.0, None], [0, 0])] * 2, [1, 2])
+    nothing = batch_metrics(batch[:1] * 2, [[1.0, None]] * 2)
     assert math.isnan(nothing["reward_t2"]) and "acc_t1" not in nothing
-
-
-def test_with_credit_last_only_the_trained_turn_has_a_kl():
-    found = batch_metrics([trajectory(turn(True), turn(True))], [Score([1.0, 1.0], [0.7])], [2])
-    assert found["kl_t2"] == 0.7 and "kl_t1" not in found
 
 
 def test_the_share_of_verdicts_that_programs_could_have_forged_is_measured():
@@ -111,9 +105,9 @@ def test_the_share_of_verdicts_that_programs_could_have_forged_is_measured():
         trajectory(turn(True, False), turn(True, True, in_child="the test awaits")),
         trajectory(turn(infra=True)),
     ]
-    found = batch_metrics(batch[:1], [Score([0.5, 0.0], [0, 0])], [1, 2])
+    found = batch_metrics(batch[:1], [[0.5, 0.0]])
     assert found["in_child"] == 0.5
-    assert math.isnan(batch_metrics(batch[1:], [Score([None], [0])], [1])["in_child"])
+    assert math.isnan(batch_metrics(batch[1:], [[None]])["in_child"])
 
 
 def test_in_child_verdicts_are_warned_about_once_with_problem_test_reason_and_remedy(caplog):
@@ -157,6 +151,19 @@ def test_a_growing_gap_is_warned_about_and_a_steady_one_is_not(caplog):
     )
 
 
+def test_a_policy_far_from_its_start_is_warned_about_once(caplog):
+    warnings = RunWarnings()
+    with caplog.at_level(logging.WARNING):
+        warnings.check_kl(0.03)
+        assert caplog.text == ""
+        warnings.check_kl(0.0412)
+        warnings.check_kl(0.05)
+    [record] = caplog.records
+    assert record.getMessage().startswith(
+        "the policy is 0.041 nats a token from the model that the run started"
+    )
+
+
 def test_dead_batches_are_warned_about_each_time_so_many_have_passed_in_a_row(caplog):
     warnings = RunWarnings(dead_batches=2)
     with caplog.at_level(logging.WARNING):
@@ -194,13 +201,11 @@ def test_every_metric_is_explained_on_the_method_page(executor):
     page = (ROOT / "docs/training.md").read_text().split("## Logged metrics")[1].split("\n## ")[0]
     explained = set(re.findall(r"`([\w/@]+)`", page))
     batch = [trajectory(turn(True), turn(True), hidden=0)]
-    names = {
-        *batch_metrics(batch, [Score([1.0, 1.0], [0, 0])], [1, 2]),
-        *PhaseTimer(executor, {}.update).metrics(batch),
-    }
+    names = {*batch_metrics(batch, [[1.0, 1.0]]), *PhaseTimer(executor, {}.update).metrics(batch)}
     names |= {"time/update_s", "peak_memory_mb", "eval_hidden_gap", "frac_reward_zero_std_t1"}
     names |= {"frac_groups_flat", "draws", "prompts_drawn"}
     names |= {"sampled_tokens", "sampled_tokens_total", "entropy_t1", "return_t1_std", "repeated_wrong_t1_t2"}
+    names |= {"kl_t1", "kl_per_token"}
     assert {
         name for name in names if name not in explained and re.sub(r"_t2$", "_t1", name) not in explained
     } == set()

@@ -8,7 +8,7 @@ from peft import LoraConfig, get_peft_model
 
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.training.rollouts import unchanged_base
-from cocos.training.row_logps import engine_gap
+from cocos.training.row_logps import divergence, engine_gap
 from tests.support.paths import ROOT
 from tests.support.training import play
 
@@ -35,6 +35,64 @@ def test_the_mean_of_the_tokens_is_the_kl_of_two_distributions():
     assert (kl * engine[0].exp()).sum().item() == pytest.approx(
         0.9 * math.log(1.2) + 0.1 * math.log(0.4), abs=1e-6
     )
+
+
+def test_the_divergence_of_a_token_is_k3_and_its_mean_is_the_kl():
+    """r = p_ref / p = 1/2: -1/2 + log 2 = 0.1931; r = 2: 1 - log 2 = 0.3069; equal: 0; 90 nats apart: finite."""
+    policy, reference = logs([0.2, 0.1, 0.7]), logs([0.1, 0.2, 0.7])
+    found = divergence(policy - reference)[0]
+    assert found.tolist() == pytest.approx([0.193147, 0.306853, 0], abs=1e-6)
+    assert (found * policy[0].exp()).sum().item() == pytest.approx(0.2 * math.log(2) - 0.1 * math.log(2))
+    assert divergence(torch.tensor([[-90.0, 90.0]])).isfinite().all()
+
+
+ADAPTER = {"r": 4, "target_modules": "all-linear", "lora_dropout": 0.0, "task_type": "CAUSAL_LM"}
+
+
+def move_adapter(model):
+    with torch.no_grad():
+        for parameter in filter(lambda p: p.requires_grad, model.parameters()):
+            parameter += 0.005 * torch.randn_like(parameter)
+
+
+@pytest.mark.parametrize("is_trained_further", [False, True])
+def test_without_a_penalty_the_kl_of_an_adapter_to_its_start_is_logged_at_every_fifth_update(
+    make_trainer, is_trained_further
+):
+    """The start is the base model, or the adapter that is trained further, but not its base."""
+    if is_trained_further:
+        model = get_peft_model(load_model(TOY), LoraConfig(**ADAPTER))
+        move_adapter(model)
+        trainer = make_trainer(model=model, use_peft=True)
+    else:
+        trainer = make_trainer(peft_config=LoraConfig(**ADAPTER), use_peft=True)
+    inputs, trajectories = play(trainer)
+    rows, logged = trainer.rows(trajectories), trainer._metrics["train"]
+    trainer.row_statistics(rows)
+    assert logged["kl_per_token"] == [0.0] and logged["kl_t1"] == logged["kl_t2"] == [0.0]
+    with torch.no_grad():
+        before = trainer.row_logps(trainer.model, rows)
+        move_adapter(trainer.model)
+        k1 = (trainer.row_logps(trainer.model, rows) - before) * rows["completion_mask"]
+    for step in (1, 4, 5):
+        trainer.state.global_step = step
+        trainer.row_statistics(rows)
+    k3 = (k1.double().neg().exp() - 1 + k1).sum() / rows["completion_mask"].sum()
+    assert k3 > 1e-4 and logged["kl_per_token"] == [0.0, pytest.approx(k3.item(), rel=1e-3)]
+    of_turns = k1.sum(1).view(-1, 2).mean(0)
+    assert [logged["kl_t1"][1], logged["kl_t2"][1]] == pytest.approx(of_turns.tolist(), abs=1e-4)
+    torch.manual_seed(0)
+    measured = trainer._generate_and_score_completions(inputs)
+    trainer.state.global_step = 6
+    torch.manual_seed(0)
+    plain = trainer._generate_and_score_completions(inputs)
+    assert torch.equal(measured["advantages"], plain["advantages"]) and measured["advantages"].any()
+
+
+def test_all_weights_without_a_penalty_have_no_reference_and_log_no_kl(make_trainer):
+    trainer = make_trainer()
+    trainer.row_statistics(trainer.rows(play(trainer)[1]))
+    assert not [name for name in trainer._metrics["train"] if name.startswith("kl")]
 
 
 def test_a_tokens_weight_is_its_ratio_limited_however_long_the_row():

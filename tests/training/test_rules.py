@@ -88,7 +88,7 @@ def test_a_batch_of_which_no_turn_was_sampled_has_a_loss_of_nothing(make_trainer
     ended = [replace(t, turns=(t.turns[0], replace(t.turns[1], is_carried=True))) for t in trajectories]
     rows = trainer.rows(ended)
     assert rows["completion_mask"].sum() == 0
-    assert trainer.row_statistics(rows).kl.tolist() == [0.0] * 4
+    assert trainer.row_statistics(rows).kl_R_C.sum(1).tolist() == [0.0] * 4
     rows["advantages"] = torch.zeros(4)
     trainer.model.train()
     assert trainer._compute_loss(trainer.model, rows).item() == 0.0

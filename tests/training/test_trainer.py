@@ -106,7 +106,8 @@ def test_no_logits_of_the_vocabulary_are_kept_and_the_kl_is_summed_in_float32(ma
             parameter += 0.05 * torch.randn_like(parameter)
     returned = []
     trainer.model.register_forward_hook(lambda model, inputs, output: returned.append(output))
-    old_logps, kl, _ = trainer.row_statistics(rows)
+    old_logps, kl_R_C, _ = trainer.row_statistics(rows)
+    kl = kl_R_C.sum(1)
     trainer.compute_loss(trainer.model, rows | {"old_logps": old_logps, "advantages": torch.ones(len(kl))})
     # The old and the new log-probabilities, and two to check shared prefixes; the reference is another model.
     assert len(returned) == 4

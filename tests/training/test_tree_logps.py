@@ -46,7 +46,8 @@ def passes(trainer, rows, share):
     if not share:
         trainer._get_per_token_logps_and_entropies = one_by_one(trainer)
     trainer.model.train()
-    old_logps, kl, _ = trainer.row_statistics(rows)
+    old_logps, kl_R_C, _ = trainer.row_statistics(rows)
+    kl = kl_R_C.sum(1)
     batch = rows | {"advantages": torch.linspace(-1, 1, len(kl)), "old_logps": old_logps + 0.1}
     trainer.model.zero_grad()
     trainer._metrics["train"].clear()
