@@ -1,4 +1,4 @@
-"""Train and evaluate a real model from nothing: untrained arms, profile, Boost, RL, and what came out.
+"""Play from nothing what docs/results cites of a real model: untrained arms, profile, Boost, RL.
 
     python scripts/real.py 0.5b            # make real MODEL=0.5b: prints the steps left, and plays them
     python scripts/real.py 0.5b --small    # LIMIT=small: the path, with a few problems, updates and arms
@@ -28,29 +28,17 @@ UNTRAINED = {
     "Gk": "--carry nothing --num_turns 5 --temperature 0 0.8",
     "A": "--carry counterexamples --prompt_tests 0 --num_turns 5 --temperature 0 0 0 0.8",
     "A+": "--carry counterexamples --prompt_tests 0 --feedback error --num_turns 5 --temperature 0 0 0 0.8",
-    "B": "--prompt_tests 0 --feedback error --num_turns 3",
     "B2": "--feedback error --num_turns 3",
     "B2s": "--feedback error --num_turns 5 --temperature 0 0.8",
     "C": "--carry nothing --prompt_tests 0 --num_turns 5 --temperature 0.8",
-    "G+": "--carry counterexamples --feedback error --num_turns 3",
-    "G+s": "--carry counterexamples --feedback error --num_turns 5 --temperature 0 0.8",
     "D": "--carry counterexamples --feedback error --placebo notice --num_turns 3 --temperature 0 0.8",
     "E": "--carry counterexamples --feedback error --placebo other --num_turns 3 --temperature 0 0.8",
     "F": "--carry counterexamples --feedback error --placebo wrong --num_turns 3 --temperature 0 0.8",
 }
-TRAINED = {  # what turns see in training, and in the evaluation of what came out
+ARMS = {"0.5b": list(UNTRAINED), "1.5b": ["Gk", "A", "B2", "B2s"]}
+TRAINED = {  # RL, of 0.5B alone: what turns see in training, and in the evaluation of what came out
     "single": "--carry nothing",
     "G+": "--carry counterexamples --feedback error",
-    "again": "--carry nothing",
-    "A": "--carry counterexamples --prompt_tests 0",
-    "transcript": "--feedback error",
-    "random": "--carry counterexamples --feedback error",  # and --reward random in training
-    "other": "--carry counterexamples --feedback error --placebo other",
-}
-RUNS = {  # RL by model: arms and seeds, in the order of what they answer
-    "0.5b": [("single", 0), ("G+", 0), ("single", 1), ("G+", 1), ("again", 0), ("again", 1)]
-    + [(arm, 0) for arm in ("A", "transcript", "random", "other")],
-    "1.5b": [("single", 0), ("G+", 0)],
 }
 
 
@@ -95,13 +83,20 @@ def steps(model: str, out: Path, problems: list[Path], is_small: bool) -> Iterat
 
     yield Step("model", Path(base, "config.json"), f"scripts/fetch_model.py {name}")
     untrained = f"--protocol cocos-fewshot --few_shot_data {out}/examples.jsonl"
-    arms = list(UNTRAINED)[: 2 if is_small else None]
+    arms = ARMS[model][: 2 if is_small else None]
     for arm in arms:
         yield evaluate(f"untrained/mbpp/{arm}", base, data / "test.jsonl", f"{untrained} {UNTRAINED[arm]}")
+    played = [f"{out}/untrained/mbpp/{arm}" for arm in arms]
+
+    def report() -> Step:
+        words = f"-m cocos report {' '.join(played)} --output_dir {out}/report"
+        return Step("report", out / "report/report.html", words)
+
+    if model != "0.5b":
+        yield report()
+        return
     samples = "--num_turns 1 --num_samples 4 --temperature 0.8 --max_completion_length 160"
-    for tests in (2, 1, 0):
-        options = f"{untrained} {samples} --prompt_tests {tests}"
-        yield evaluate(f"profile/mbpp-{tests}", base, train_set, options)
+    yield evaluate("profile/mbpp-2", base, train_set, f"{untrained} {samples} --prompt_tests 2")
 
     # Right programs under prompts with 0, 1 and 2 tests, so that RL does not spend its updates on the format.
     rows = {
@@ -126,24 +121,21 @@ def steps(model: str, out: Path, problems: list[Path], is_small: bool) -> Iterat
         pairs += f" {file} {out}/{profile}"
     words = f"scripts/select_problems.py{pairs} --output {out}/train.jsonl --solved"
     yield Step("problems", out / "train.jsonl", words + (" 0 1" if is_small else " 0.05 0.9"))
-    for arm, seed in RUNS[model][: 2 if is_small else None]:
-        words = f"train.py --config {configs}/cocos.yaml --model_name_or_path {boost} --seed {seed}"
+    for arm, carried in TRAINED.items():
+        words = f"train.py --config {configs}/cocos.yaml --model_name_or_path {boost} --seed 0"
         words += f" --train_data {out}/train.jsonl --dev_data {data}/validation.jsonl"
-        words += f" --output_dir {out}/rl/{arm}-{seed} {TRAINED[arm]}{few_updates}"
-        words += f" --num_turns {1 if arm == 'single' else 3}" + " --reward random" * (arm == "random")
-        yield Step(f"rl/{arm}-{seed}", out / f"rl/{arm}-{seed}/adapter_config.json", words)
+        words += f" --output_dir {out}/rl/{arm}-0 {carried}{few_updates}"
+        words += f" --num_turns {1 if arm == 'single' else 3}"
+        yield Step(f"rl/{arm}-0", out / f"rl/{arm}-0/adapter_config.json", words)
 
     # Each model resampled, and as it was trained.
-    played = [f"{out}/untrained/mbpp/{arm}" for arm in arms]
-    models = [("boost", boost, "single")]
-    models += [(f"{arm}-{seed}", f"{out}/rl/{arm}-{seed}", arm) for arm, seed in RUNS[model]]
-    for name, weights, arm in models[: 3 if is_small else None]:
+    models = [("boost", boost, "single"), *((f"{arm}-0", f"{out}/rl/{arm}-0", arm) for arm in TRAINED)]
+    for name, weights, arm in models:
         for carried, kind in {TRAINED[arm]: arm, TRAINED["single"]: "Gk"}.items():
             options = f"--protocol cocos --num_turns 5 --temperature 0 0.8 {carried}"
             played.append(f"{out}/trained/mbpp/{name}-{kind}")
             yield evaluate(f"trained/mbpp/{name}-{kind}", weights, data / "test.jsonl", options)
-    words = f"-m cocos report {' '.join(played)} --output_dir {out}/report"
-    yield Step("report", out / "report/report.html", words)
+    yield report()
 
 
 def prepare(out: Path, is_small: bool) -> None:
@@ -171,7 +163,7 @@ def recorded_minutes(model: str) -> dict[str, float]:
 def main() -> None:
     """Print the steps that are left, and play them."""
     parser = PlainParser(description=__doc__)
-    parser.add_argument("model", choices=RUNS, help="size of Qwen2.5-Coder-Instruct")
+    parser.add_argument("model", choices=ARMS, help="size of Qwen2.5-Coder-Instruct")
     parser.add_argument("--small", action="store_true", help="a few problems, updates and arms: the path")
     parser.add_argument(
         "--problems", nargs="+", type=Path, default=[], help="files that RL selects from, beside MBPP train"
