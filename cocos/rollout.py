@@ -315,14 +315,19 @@ def _play_turn(plays: Sequence[Play], turn: int, num_turns: int, context: Rollou
         if not rows and not generator.is_collective:
             return
         again = " again" * is_resampled
-        generator.progress.start(f"turn {turn} of {num_turns}{again}", len(rows))
+        temperature = rules.temperature(turn)
+        # Greedily, the samples of a problem have one completion, so that equal prompts are asked once.
+        keys = [i if temperature else (plays[i].problem, *prompts[i]) for i in rows]
+        asked = dict(zip(keys, rows, strict=True))
+        generator.progress.start(f"turn {turn} of {num_turns}{again}", len(asked))
         completions = generator.generate(
-            [prompts[i] for i in rows],
-            rules.temperature(turn),
+            [prompts[i] for i in asked.values()],
+            temperature,
             # A resampled turn has another seed; with the same one it would repeat the same completion.
-            None if rules.seed is None else [plays[i].seed(is_resampled) for i in rows],
+            None if rules.seed is None else [plays[i].seed(is_resampled) for i in asked.values()],
         )
-        answers.update(zip(rows, completions, strict=True))
+        found = dict(zip(asked, completions, strict=True))
+        answers.update((i, found[key]) for i, key in zip(rows, keys, strict=True))
 
     sample(sampled)
     repeated: set[int] = set()

@@ -37,7 +37,11 @@ def page_parts(
     """Yield the parts of the page, a row at a time; `charts` are None without matplotlib."""
     script = _read("programs.js") + _read("trajectories.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    shown = [tables.overview_table(runs), *tables.run_tables(runs), tables.comparison_table(comparisons)]
+    shown = [
+        tables.overview_table(runs),
+        *tables.run_tables(runs, comparisons),
+        tables.comparison_table(comparisons),
+    ]
     templates: dict[str, int] = {}  # filled while the rows are written
     page = _environment().get_template("report.html.jinja")
     return page.generate(
@@ -50,7 +54,7 @@ def page_parts(
         groups=group_by_conditions(runs),
         token_tables=tables.token_tables(runs),
         token_notes=tables.token_notes(runs),
-        further_tables=tables.further_tables(runs),
+        further_tables=tables.further_tables(runs, comparisons),
         comparisons=comparisons,
         excluded=list(excluded_problems(comparisons)),
         charts=charts,

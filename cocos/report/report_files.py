@@ -74,7 +74,7 @@ def save_report(
 
 def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> str:
     """Return the contents of report.md."""
-    overview, tables = overview_table(runs), run_tables(runs)
+    overview, tables = overview_table(runs), run_tables(runs, comparisons)
     parts = [beginning(runs), _section(overview), *findings(runs, comparisons)]
     parts += [f"**Caution.** {sentence}" for sentence in caveats(runs, comparisons)]
     parts += [_section(table) for table in tables]
@@ -122,7 +122,7 @@ BEFORE_INTERVAL = re.compile(r" (?=[\[(])")  # of `50.0 [23.7, 76.3]` or `50.0 (
 def print_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> None:
     """Print the summary, the tables of the runs, and one table of all comparisons."""
     width = shutil.get_terminal_size(fallback=(WIDTH_OF_FILES, 24)).columns
-    overview, *tables = [overview_table(runs), *run_tables(runs)]
+    overview, *tables = [overview_table(runs), *run_tables(runs, comparisons)]
     if comparisons:
         tables.append(comparison_table(comparisons))
     _print_sentences([beginning(runs)], width)

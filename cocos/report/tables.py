@@ -6,11 +6,12 @@ from operator import itemgetter
 from typing import get_args
 
 from cocos.extraction import Source
-from cocos.intervals import MIN_PROBLEMS, Estimate
+from cocos.intervals import MIN_PROBLEMS, Estimate, bounded_mean, smallest_difference
 from cocos.report.caveats import resampling_advice
 from cocos.report.comparisons import RunComparison, are_sets_of_one_model, pool
 from cocos.report.finished_runs import FinishedRun, TurnNumbers, group_by_conditions
 from cocos.report.sample_statistics import Point
+from cocos.report.sampled_programs import count_samples, sampled_programs
 from cocos.report.token_curves import Curve, choice_note, lacks_resampling, strata, token_curves
 
 NO_INTERVAL = "(no interval)"
@@ -61,6 +62,12 @@ IN_CHILD_NOTE = (
 )
 
 TOKENS_TITLE = "Accuracy against tokens, up to the first program that passes visible tests"
+SMALLEST = "smallest difference"
+SMALLEST_NOTE = (
+    f"{SMALLEST}: 2.8 standard errors of the paired difference; if the true one is as large, 80 % of such "
+    "evaluations tell it from 0 (two-sided, 5 %)."
+)
+
 RESAMPLING = "- resampling"
 RESAMPLING_NOTE = (
     f"{RESAMPLING}: the difference to the same model asked again with all visible tests shown, at as many "
@@ -87,19 +94,19 @@ class Table:
     def notes(self) -> list[str]:
         """Notes that explain the table."""
         lacks_interval = any(NO_INTERVAL in cell for row in self.rows for cell in row)
-        notes = {IN_CHILD: IN_CHILD_NOTE, RESAMPLING: RESAMPLING_NOTE}
+        notes = {IN_CHILD: IN_CHILD_NOTE, RESAMPLING: RESAMPLING_NOTE, SMALLEST: SMALLEST_NOTE}
         found = [notes[name] for name in notes if name in self.header]
         return [*found, NO_INTERVAL_NOTE] if lacks_interval else found
 
 
-def run_tables(runs: Sequence[FinishedRun]) -> list[Table]:
+def run_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> list[Table]:
     """Return the tables of accuracies, one per conditions, those of tokens, and the further tables."""
     groups = group_by_conditions(runs)
     accuracies = [accuracy_table(group, accuracy_heading(conditions)) for conditions, group in groups.items()]
-    return [*accuracies, *token_tables(runs), *further_tables(runs)]
+    return [*accuracies, *token_tables(runs), *further_tables(runs, comparisons)]
 
 
-def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
+def further_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> list[Table]:
     """Return the tables after those of accuracies and tokens.
 
     A table without rows is left out.
@@ -108,6 +115,8 @@ def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
         *pooled_tables(runs),
         visible_tests_table(runs),
         edits_table(runs),
+        sampled_programs_table(runs),
+        sampled_differences_table(comparisons),
         pass_at_k_table(runs),
         bugs_table(runs),
         means_table(runs),
@@ -216,6 +225,34 @@ def edits_table(runs: Sequence[FinishedRun]) -> Table:
                 rows.append([run.label, f"{pair.before} to {pair.after}", *cells])
     header = ["model", "turns", "repeated programs", "wrong ones repeated", "edit ratio"]
     return Table("Edits", "% [95 % interval]", header, rows)
+
+
+def sampled_programs_table(runs: Sequence[FinishedRun]) -> Table:
+    """Return a row per run and measure of its greedy and sampled programs."""
+    rows = [
+        [run.label, name, format_estimate(bounded_mean([[value] for value in of_tasks.values()], 0.0, 1.0))]
+        for run in runs
+        for name, of_tasks in sampled_programs(run, count_samples(run)).items()
+    ]
+    header = ["model", "programs", "accuracy"]
+    return Table("Greedy and sampled programs", "% [95 % interval]", header, rows, num_names=2)
+
+
+def sampled_differences_table(comparisons: Sequence[RunComparison]) -> Table:
+    """Return a row per comparison and measure, paired by problem; n is the smaller number of samples."""
+    rows = []
+    for comparison in comparisons:
+        pair = (comparison.baseline, comparison.other)
+        before, after = (sampled_programs(run, min(map(count_samples, pair))) for run in pair)
+        for name in [name for name in before if name in after]:
+            tasks = [task_id for task_id in before[name] if task_id in after[name]]
+            differences = [after[name][task_id] - before[name][task_id] for task_id in tasks]
+            shown = format_estimate(bounded_mean([[difference] for difference in differences], -1.0, 1.0))
+            names = [comparison.other.name, comparison.baseline.name, name]
+            rows.append([*names, shown, format_share(smallest_difference(differences))])
+    header = ["model", "against", "programs", "difference", SMALLEST]
+    title = "Greedy and sampled programs against the baseline"
+    return Table(title, "points [95 % interval]", header, rows, num_names=3)
 
 
 def has_pass_at_k(run: FinishedRun) -> bool:

@@ -2,12 +2,13 @@
 
 from itertools import product
 from math import sqrt
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocos.intervals import bootstrap_mean, compare, mcnemar
+from cocos.intervals import bootstrap_mean, compare, mcnemar, smallest_difference
 
 
 def test_mcnemars_exact_p_value_by_hand():
@@ -95,3 +96,13 @@ def test_problems_of_one_run_alone_are_left_out_and_named():
 def test_runs_without_a_common_problem_are_refused():
     with pytest.raises(ValueError, match="no problem is in both runs"):
         compare({"a": [True]}, {"b": [True]})
+
+
+def test_the_smallest_difference_is_that_which_four_in_five_evaluations_tell_from_0():
+    """30 gained, 10 lost of 100: standard error sqrt((0.4 - 0.04) / 100) = 0.06, times 1.96 + 0.8416."""
+    differences = [1.0] * 30 + [-1.0] * 10 + [0.0] * 60
+    assert smallest_difference(differences) == pytest.approx(0.06 * 2.801585)
+    assert smallest_difference([0.5] * 100) is None and smallest_difference([1.0, 0.0] * 4) is None
+    # Were the true difference so large, the estimate would exceed 1.96 errors with the chance of Z > -0.84.
+    truth = NormalDist(0.06 * 2.801585, 0.06)
+    assert 1 - truth.cdf(1.959964 * 0.06) == pytest.approx(0.8, abs=1e-4)

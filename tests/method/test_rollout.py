@@ -218,7 +218,10 @@ def test_prompts_and_results_stand_with_their_own_problem_and_sample(executor):
         wanted = prompt.split("Return ")[1].split(".")[0]
         return answer(f"def f():\n    return {wanted if next(calls) % 2 == 0 else -1}")
 
-    trajectories = rollout(begin(problems, num_samples=2), ScriptedGenerator(script), executor, COCOS, 1)
+    rules = Rules(temperatures=(1.0,))
+    trajectories = rollout(
+        begin(problems, num_samples=2), ScriptedGenerator(script), executor, COCOS, 1, rules
+    )
     assert [(t.problem.task_id, t.sample, t.turns[0].result.all_passed) for t in trajectories] == [
         (str(n), sample, sample == 0) for n in range(3) for sample in range(2)
     ]
@@ -428,12 +431,30 @@ def test_each_turn_has_its_temperature_and_the_last_holds_from_there_on(problem,
     assert generator.calls == [(0.0, None)] * 2  # greedy by default, from the process's random state
 
 
+def test_greedily_a_problems_samples_are_asked_once_and_sampled_turns_each(problem, executor):
+    calls = []
+
+    class Counted(ScriptedGenerator):
+        def generate(self, prompts, temperature, seeds=None):
+            calls.append((len(prompts), len(seeds), temperature))
+            return super().generate(prompts, temperature)
+
+    answers = iter([WRONG, RIGHT, RIGHT, WRONG, RIGHT, WRONG, WRONG, RIGHT])  # greedy ones, then six samples
+    other = replace(problem, task_id="2")
+    rules = Rules(carry="nothing", temperatures=(0.0, 0.8), seed=1)
+    generator = Counted(lambda _: answer(next(answers)))
+    played = rollout(begin([problem, other], 3), generator, executor, COCOS, 2, rules)
+    assert calls == [(2, 2, 0.0), (6, 6, 0.8)]
+    assert [codes(t)[0] for t in played] == [WRONG] * 3 + [RIGHT] * 3
+    assert [codes(t)[1] for t in played] == [RIGHT, WRONG, RIGHT, WRONG, WRONG, RIGHT]
+
+
 def test_a_seed_belongs_to_problem_sample_and_turn_however_they_are_batched(problem, executor):
     other = replace(problem, task_id="2")
 
     def seeds(trajectories, seed=7):
         generator = Recorder(lambda _: answer(RIGHT))
-        rollout(trajectories, generator, executor, COCOS, 2, Rules(seed=seed))
+        rollout(trajectories, generator, executor, COCOS, 2, Rules(seed=seed, temperatures=(1.0,)))
         return [one for _, of_turn in generator.calls for one in of_turn]
 
     together = seeds(begin([problem, other], num_samples=2))  # turn 1: 4, turn 2: 4
@@ -485,7 +506,8 @@ def test_a_batch_plays_all_its_turns_before_the_next_begins_and_its_programs_run
             asked.append([decode(prompt).count("[DONE]") for prompt in prompts])
             return super().generate(prompts, temperature)
 
-    played = rollout(begin([problem] * 5), Narrow(in_turn(answer(WRONG), answer(RIGHT))), executor, COCOS, 2)
+    generator, rules = Narrow(in_turn(answer(WRONG), answer(RIGHT))), Rules(temperatures=(1.0,))
+    played = rollout(begin([problem] * 5), generator, executor, COCOS, 2, rules)
     assert asked == [[0, 0], [1, 1], [0, 0], [1, 1], [0], [1]]
     assert [[turn.result.all_passed for turn in t.turns] for t in played] == [[False, True]] * 5
 

@@ -1,6 +1,7 @@
 """Tables, charts, and the command that compares evaluations."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -149,6 +150,64 @@ def test_every_pass_at_k_is_listed(tmp_path):
     assert row[:5] == ["a", "1", "all tests", "28.1", f"{100 * (1 / 8 + 1 - 28 / 120) / 2:.1f}"]
     assert row[-1] == "100.0"
     assert "pass@k" not in markdown_report(load_runs([tmp_path / "b"]))
+
+
+def with_hidden(trajectory):
+    """The same with two verdicts: the visible test passes, the hidden one decides."""
+    problem = Problem(trajectory.problem.task_id, "t", ("assert True",), hidden_test_list=("assert f()",))
+    seen = [
+        replace(t, result=ExecutionResult((Verdict(Status.PASSED), *t.result.verdicts)))
+        for t in trajectory.turns
+    ]
+    return replace(trajectory, problem=problem, turns=tuple(seen))
+
+
+def test_greedy_and_sampled_programs_of_one_evaluation_are_paired_by_problem(tmp_path):
+    """Four samples at turn 2, the greedy program at turn 1. Right samples of twelve problems, before and after."""
+    before, after = [0, 1, 2, 4] * 3, [1, 1, 4, 4] * 3
+    for name, counts in (("a", before), ("b", after)):
+        rows = [
+            with_hidden(
+                trajectory(str(i), PASSED if right > 1 else FAILED, PASSED if k < right else FAILED, sample=k)
+            )
+            for i, right in enumerate(counts)
+            for k in range(4)
+        ]
+        evaluated(tmp_path / name, rows, options={"carry": "nothing", "temperature": [0, 0.8]})
+    runs = load_runs([tmp_path / "a", tmp_path / "b"])
+    text = markdown_report(runs, compare_runs(runs))
+    shown = {
+        (row[0].split()[0], row[1]): row[2]
+        for row in rows_of(text, "## Greedy and sampled programs, % [95 % interval]")
+    }
+    assert shown["a", "greedy"].startswith("50.0 [") and shown["b", "greedy"].startswith("50.0 [")
+    assert shown["a", "pass@1"].startswith("43.8 [")  # (0 + 1 + 2 + 4) / 16
+    assert shown["a", "pass@3"].startswith("68.8 [")  # 0, 1 - C(3,3) / C(4,3) = 3/4, 1, 1
+    # Every sample passes the visible test, so that any of the three is chosen: the mean share of right ones.
+    assert shown["a", "best@3"] == shown["a", "pass@1"]
+    assert shown["a", "pass@4"].startswith("75.0 [")
+    heading = "## Greedy and sampled programs against the baseline, points [95 % interval]"
+    header, *rows = rows_of(text, heading)
+    assert header == ["model", "against", "programs", "difference", "smallest difference"]
+    assert [row[2] for row in rows] == ["greedy", "pass@1", "pass@3", "best@3", "pass@4"]
+    # pass@1: 1/4, 0, 1/2, 0, mean 0.1875; variance of the mean: (0.25^2 + 0.5^2) / 4 / 12 - 0.1875^2 / 12
+    error = math.sqrt(((0.25**2 + 0.5**2) / 4 - 0.1875**2) / 12)
+    low, high = 18.75 - 195.9964 * error, 18.75 + 195.9964 * error
+    assert rows[1][3:] == [f"18.8 [{low:.1f}, {high:.1f}]", f"{280.1585 * error:.1f}"]
+    assert rows[0][3:] == ["0.0 (no interval)", "-"]
+    assert "80 % of such evaluations tell it from 0" in text
+    assert heading[3:].split(",")[0] in page_of(runs, compare_runs(runs))
+
+
+def test_turns_that_are_no_samples_of_the_task_have_no_such_table(tmp_path):
+    for name, options, conditions in (
+        ("transcript", {"temperature": [0, 0.8]}, {}),
+        ("greedy", {"carry": "nothing"}, {}),
+        ("stopped", {"carry": "nothing", "temperature": [0, 0.8]}, {"early_stop": True}),
+    ):
+        rows = [trajectory(str(i), FAILED, PASSED, sample=k) for i in range(12) for k in range(2)]
+        evaluated(tmp_path / name, rows, options=options, **conditions)
+        assert "Greedy and sampled" not in markdown_report(load_runs([tmp_path / name])), name
 
 
 def test_repeated_programs_and_edits_are_listed_per_pair_of_turns(tmp_path):
