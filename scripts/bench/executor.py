@@ -26,8 +26,8 @@ FRESH_PROGRAMS = 150  # programs that run with one `python -I` each
 SLOW_S = 0.5
 EMPTY_FORKS = f"""
 import gc, os, sys, time
-sys.path.insert(0, {str(INSIDE)!r})
-import fixed_world, confinement, program, zygote
+sys.path.insert(0, {str(INSIDE.parent)!r})
+from inside import fixed_world, confinement, program, zygote
 gc.collect(); gc.freeze(); gc.disable()
 def forks(count):
     for _ in range(count):

@@ -102,7 +102,7 @@ def seen():
 
 
 def test_nothing_can_be_written_outside_the_scratch_folder(executor):
-    folders = ["/", "/usr", "/usr/lib", "/etc", "/bin", "/lib", "/inside", "/dev", "/dev/shm", "/dev/mqueue", "/proc/sys/kernel", "/var/tmp",
+    folders = ["/", "/usr", "/usr/lib", "/etc", "/bin", "/lib", "/cocos", "/cocos/inside", "/dev", "/dev/shm", "/dev/mqueue", "/proc/sys/kernel", "/var/tmp",
                "/run", "/home", str(Path.home()), str(Path(__file__).parent), os.path.dirname(os.__file__)]  # fmt: skip
     code = f"""
 import os

@@ -132,7 +132,7 @@ def texts():
         try: yield repr(value)[:100000]
         except Exception: pass
     yield repr(sys.argv) + repr(os.environ) + repr(getattr(sys, "orig_argv", ""))
-    for pattern in ("/proc/*/cmdline", "/proc/*/environ", "/proc/*/fd/*", "/proc/self/task/*/cmdline", "/tmp/**", "/inside/*"):
+    for pattern in ("/proc/*/cmdline", "/proc/*/environ", "/proc/*/fd/*", "/proc/self/task/*/cmdline", "/tmp/**", "/cocos/inside/*"):
         for path in glob.glob(pattern, recursive=True)[:200]:
             try:
                 if "/fd/" in path and path.rsplit("/", 1)[1] in "04": continue

@@ -14,7 +14,7 @@ import pytest
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program, Status, pool, runner
 from cocos.executor.limits import available_memory_mb
 from cocos.executor.sandboxes import levels
-from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, INTERPRETER
+from cocos.executor.sandboxes.interpreter import INSIDE, INTERPRETER, START, Interpreter
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.problems import load_problems
 from tests.support.executor import GOOD, is_zombie, level_or_skip, offered, processes_below, statuses, workers
@@ -307,8 +307,9 @@ def test_the_last_words_of_a_worker_are_in_the_reason(breakable):
 def test_a_worker_that_cannot_be_cleaned_up_costs_no_verdict(breakable, caplog):
     with Executor(num_workers=1, sandbox=LEVEL, min_isolation=LEVEL) as executor:
         clean_up = raising(subprocess.TimeoutExpired("docker rm", 30))
-        command = [INTERPRETER, *FLAGS, str(INSIDE), json.dumps({"scratch": "/nowhere"})]
-        breakable(lambda: Sandbox(command, {}, clean_up=clean_up))
+        command = [INTERPRETER, *START, json.dumps({"scratch": "/nowhere"})]
+        environment = Interpreter().environment(str(INSIDE.parent))
+        breakable(lambda: Sandbox(command, environment, clean_up=clean_up))
         kill_workers(executor)
         assert "/nowhere" in executor.run([GOOD])[0].infra_error
     assert "docker rm" in caplog.text
@@ -475,9 +476,9 @@ def test_a_closed_executor_refuses_and_leaves_no_process():
 
 def test_a_scratch_folder_that_holds_files_of_others_is_never_emptied(tmp_path):
     (tmp_path / "precious").write_text("x")
-    inside = str(INSIDE)
-    command = [sys.executable, "-P", "-s", inside, json.dumps({"scratch": str(tmp_path)})]
-    run = subprocess.run(command, input=b"", capture_output=True)
+    command = [sys.executable, *START, json.dumps({"scratch": str(tmp_path)})]
+    environment = Interpreter().environment(str(INSIDE.parent))
+    run = subprocess.run(command, input=b"", capture_output=True, env=environment)
     assert run.returncode != 0 and b"contains files that would be deleted" in run.stderr
     assert (tmp_path / "precious").exists()
 

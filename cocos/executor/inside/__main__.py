@@ -1,6 +1,6 @@
 """Entry point of the program inside a sandbox. It runs in a fresh interpreter and is never imported.
 
-    python -s -P -S -B inside/ '{"scratch": "/an/empty/folder"}'
+    PYTHONPATH=cocos/executor python -s -P -S -B -m inside '{"scratch": "/an/empty/folder"}'
 
 The argument holds fields of `confinement.Confinement` as JSON. A second argument, if there are third-party
 packages, holds the arguments of `packages.import_packages`.
@@ -13,18 +13,15 @@ import os
 import site
 import sys
 
-import fixed_world  # first: it replaces what other modules bind  # isort: skip
-import driver
-import exchange
-import packages
-import program
-import zygote
-from confinement import Confinement
+from . import fixed_world  # first: it replaces what other modules bind  # isort: skip
+from . import driver, exchange, packages, program, zygote
+from .confinement import Confinement
 
 
 def main() -> None:
     """Confine this process, freeze the objects that children inherit, and serve jobs."""
-    sys.path.pop(0)  # this folder; without it, a candidate can import the standard library only
+    # The folder of this package. Without it, a candidate can import the standard library only.
+    sys.path.remove(os.environ.pop("PYTHONPATH"))
     for add_builtins in (site.setquit, site.setcopyright, site.sethelper):  # option -S omits these builtins
         add_builtins()
     os.closerange(3, 1 << 16)

@@ -14,7 +14,7 @@ import struct
 from _signal import SIGKILL
 from dataclasses import dataclass, field
 
-from landlock import LANDLOCK_RESTRICT_SELF, NEWEST_VERSION, check, create_ruleset, libc, out_of_the_way
+from .landlock import LANDLOCK_RESTRICT_SELF, NEWEST_VERSION, check, create_ruleset, libc, out_of_the_way
 
 # prctl(2)
 PR_SET_PDEATHSIG = 1

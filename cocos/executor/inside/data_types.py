@@ -6,8 +6,6 @@ of a subclass is no data, because its class could decide a comparison.
 
 An atom is encoded as itself, any other value as a list of a tag and its parts. A *leaf* has only parts of
 exact leaf types. The parts of a *container* are any values, the keys of a mapping before its values.
-
-Imports the standard library only, because a sandbox loads this file as a top-level module.
 """
 
 import array

@@ -24,16 +24,13 @@ import types
 from functools import lru_cache
 from typing import Any
 
-import data_types
-import fixed_world
-import objects
-import trusted_code
-from driver_end import MALFORMED, CannotCross, ProgramGone, ProgramStopIteration
-from exchange import text_of
-from objects import facts, is_object
-from operations import Names, Operations
-from trusted_code import MODULE
-from wire_format import CONTROL_FD, DRIVER_HEADER, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD, read_exactly
+from . import data_types, fixed_world, objects, trusted_code
+from .driver_end import MALFORMED, CannotCross, ProgramGone, ProgramStopIteration
+from .exchange import text_of
+from .objects import facts, is_object
+from .operations import Names, Operations
+from .trusted_code import MODULE
+from .wire_format import CONTROL_FD, DRIVER_HEADER, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD, read_exactly
 
 MAX_GROWTH = 64 << 10  # KiB that jobs may leave in this process
 RECURSION_LIMIT = 10_000  # values that are nested deeply take several frames for each level
@@ -63,8 +60,8 @@ def run_driver(max_bytes: int) -> None:
         ["value", encoded]                                     the value of an expression
     """
     sys.setrecursionlimit(RECURSION_LIMIT)
-    for name, module in list(sys.modules.items()):  # no text of a program finds these modules by their names
-        if os.path.dirname(getattr(module, "__file__", None) or "") == os.path.dirname(__file__):
+    for name in list(sys.modules):  # no text of a program finds this package by its name
+        if name.partition(".")[0] == __package__:
             del sys.modules[name]
     trusted_code.restrict(lambda reason: objects.driver.leave_undecided(reason))
     for name in ("asdict", "astuple", "fields", "is_dataclass", "replace"):

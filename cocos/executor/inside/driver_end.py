@@ -14,13 +14,11 @@ import types
 from contextlib import suppress
 from typing import Any, NoReturn
 
-import data_types
-import exchange
-import objects
-from data_types import CodecError
-from objects import NO_DATA, Facts, facts, is_object
-from trusted_code import MODULE
-from wire_format import MESSAGE_CHARS
+from . import data_types, exchange, objects
+from .data_types import CodecError
+from .objects import NO_DATA, Facts, facts, is_object
+from .trusted_code import MODULE
+from .wire_format import MESSAGE_CHARS
 
 _CONSTANT = frozenset((bool, int, float, str, bytes, complex, decimal.Decimal, tuple, frozenset))
 _GLOBAL_TYPES = (

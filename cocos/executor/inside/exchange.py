@@ -29,9 +29,9 @@ from os import read
 from types import GetSetDescriptorType, MappingProxyType, MemberDescriptorType
 from typing import Any
 
-import data_types
-from data_types import ATOMS, CodecError
-from wire_format import MESSAGE_CHARS, PEER_FD, read_exactly, write_all
+from . import data_types
+from .data_types import ATOMS, CodecError
+from .wire_format import MESSAGE_CHARS, PEER_FD, read_exactly, write_all
 
 MAX_BYTES = 16 << 20  # of one message
 SMALL_TABLE = 64  # objects that the driver always sweeps, and the program never

@@ -1,7 +1,6 @@
 """Landlock, the kernel's limits on files that a process without privileges can put on itself.
 
-The trusted process imports this module too, to ask for the kernel's version. It needs the standard library
-only.
+The trusted process imports this module too, to ask for the kernel's version.
 """
 
 import contextlib

@@ -10,10 +10,9 @@ import types
 from contextlib import suppress
 from typing import Any
 
-import data_types
-import objects
-from driver_end import MALFORMED, DriverEnd
-from objects import (
+from . import data_types, objects
+from .driver_end import MALFORMED, DriverEnd
+from .objects import (
     ARITHMETIC,
     COMPARISONS,
     CONVERSIONS,
@@ -25,7 +24,7 @@ from objects import (
     facts,
     is_object,
 )
-from trusted_code import MODULE
+from .trusted_code import MODULE
 
 # Methods of data. A test that calls one, as in `f(3).isdigit()`, expects that its object is data.
 _PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, float, list, dict, set)))

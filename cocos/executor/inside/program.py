@@ -18,11 +18,10 @@ from _socket import SHUT_WR, socketpair
 from contextlib import suppress
 from typing import Any
 
-import data_types
-import exchange
-from exchange import text_of
-from objects import FUNCTIONS, OPERATIONS
-from wire_format import PEER_FD
+from . import data_types, exchange
+from .exchange import text_of
+from .objects import FUNCTIONS, OPERATIONS
+from .wire_format import PEER_FD
 
 # The modules that candidates import most. The zygote imports them once, and every child inherits them.
 COMMON_MODULES = (

@@ -9,7 +9,10 @@ from typing import Any, NoReturn
 MODULE = "test"  # the name that tests have as a module
 _IMPORT_SYSTEM = ("importlib._bootstrap_external", "_frozen_importlib_external", "zipimport")
 # Modules that run text: of a test, a module's code, and methods whose text has checked names alone.
-_RUNNING = {"driver", "importlib._bootstrap", "importlib._bootstrap_external", "collections", "dataclasses"}
+_RUNNING = {
+    *(f"{__package__}.driver", "importlib._bootstrap", "importlib._bootstrap_external"),
+    *("collections", "dataclasses"),
+}
 
 
 def restrict(refuse: Callable[[str], NoReturn]) -> None:

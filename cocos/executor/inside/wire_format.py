@@ -1,8 +1,5 @@
 """Wire format between the executor and the zygote in each of its sandboxes.
 
-The trusted process imports this module as `cocos.executor.inside.wire_format`, and the program inside a
-sandbox as `wire_format`. It needs the standard library only, because a sandbox has nothing else.
-
     stdin of the zygote    JobHeader, the driver's part, the program's part (both marshal)
     stdout of the zygote   READY; then per job AnswerHeader and the driver's evidence (JSON)
 

@@ -11,21 +11,24 @@ import fcntl
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
-import fixed_world
-import scratch
-import wire_format as wire
-from processes import ABANDONED, Program, Watch, await_end
+from . import fixed_world, scratch
+from . import wire_format as wire
+from .confinement import Confinement
+from .processes import ABANDONED, Program, Watch, await_end
 
 CHILD_FAILED = 99
 ALL_FDS = 1 << 16
+RunProgram = Callable[[bytes, int], None]
+RunDriver = Callable[[int], None]
 
 
 class Zygote:
     """The server of one sandbox. It replaces descriptors of its process, so a process can have only one."""
 
-    def __init__(self, confinement) -> None:
+    def __init__(self, confinement: Confinement) -> None:
         self.confinement = confinement
         self.jobs, self.answers, self.errors = (_move_up(os.dup(fd)) for fd in (0, 1, 2))
         self.started, self.started_w = map(_move_up, os.pipe())
@@ -47,7 +50,7 @@ class Zygote:
         for fd in (0, 1, 2, wire.PEER_FD, wire.CONTROL_FD):
             os.dup2(devnull, fd)
 
-    def serve(self, run_program, run_driver) -> None:
+    def serve(self, run_program: RunProgram, run_driver: RunDriver) -> None:
         """Send READY, then run jobs until the job pipe is closed or the scratch folder cannot be emptied.
 
         Args:
@@ -77,7 +80,7 @@ class Zygote:
         with suppress(OSError):  # it is the root of a file system
             os.rmdir(folder)
 
-    def run_job(self, run_program, run_driver) -> bool:
+    def run_job(self, run_program: RunProgram, run_driver: RunDriver) -> bool:
         """Run one job and send the answer. Return False if the job pipe is closed."""
         header = wire.read_exactly(self.jobs, wire.JOB_HEADER.size)
         if len(header) < wire.JOB_HEADER.size:
@@ -125,7 +128,7 @@ class Zygote:
             self.end_driver()
         return True
 
-    def start_children(self, run_program, run_driver) -> None:
+    def start_children(self, run_program: RunProgram, run_driver: RunDriver) -> None:
         """Fork a driver, and the process of a program, if there is none that waits for a job."""
         if not self.driver:
             self.control, theirs = _socket.socketpair()
@@ -151,7 +154,7 @@ class Zygote:
         self.count_started()
         self.next_program = 0
 
-    def fork(self, socket: _socket.socket, run, is_driver: bool = False) -> int:
+    def fork(self, socket: _socket.socket, run: Callable[..., None], is_driver: bool = False) -> int:
         """Fork a child that confines itself, reads its part of a job and runs it.
 
         Args:

@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes import syscall_filter
-from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, PACKAGES_FOLDER, Interpreter
+from cocos.executor.sandboxes.interpreter import INSIDE, INSIDE_FOLDER, PACKAGES_FOLDER, START, Interpreter
 from cocos.executor.sandboxes.sandbox import Sandbox
 
 NOBODY_UID = 65534
@@ -59,7 +59,7 @@ def launch(limits: Limits, interpreter: Interpreter) -> Sandbox:
     """Start a worker in its own container."""
     name = f"cocos-executor-{uuid.uuid4().hex[:12]}"
     confinement = {"scratch": "/tmp", "syscall_filter": syscall_filter.shared_filter()}
-    program = [*FLAGS, "/inside", *interpreter.arguments(confinement, PACKAGES_FOLDER)]
+    program = [*START, *interpreter.arguments(confinement, PACKAGES_FOLDER)]
     command = [*client(), "run", *_options(name, limits, interpreter), image(), *program]
     # The client needs this environment to find the engine; the container does not inherit it. Killing the
     # client leaves the container running, so clean_up removes it.
@@ -98,7 +98,7 @@ def _options(name: str, limits: Limits, interpreter: Interpreter) -> list[str]:
         "security-opt": "no-new-privileges",
         "user": f"{NOBODY_UID}:{NOBODY_UID}",
         "tmpfs": f"/tmp:rw,nosuid,nodev,size={TMP_MB}m,nr_inodes={TMP_FILES},mode=0777",
-        "volume": f"{INSIDE}:/inside:ro",  # so that the image needs nothing but Python
+        "volume": f"{INSIDE}:{INSIDE_FOLDER}/{INSIDE.name}:ro",  # so that the image needs nothing but Python
         "workdir": "/tmp",
         "hostname": "sandbox",
         "pids-limit": os.environ.get("SANDBOX_DOCKER_PIDS", limits.processes + SPARE_PROCESSES),
@@ -108,7 +108,7 @@ def _options(name: str, limits: Limits, interpreter: Interpreter) -> list[str]:
         "log-driver": "none",  # the engine would otherwise store every answer
         "entrypoint": "python3",
     }
-    environment = [f"--env={key}={value}" for key, value in interpreter.environment.items()]
+    environment = [f"--env={key}={value}" for key, value in interpreter.environment().items()]
     packages = [f"--volume={path}:{PACKAGES_FOLDER}/{name}:ro" for name, path in interpreter.entries]
     return [
         "--interactive",

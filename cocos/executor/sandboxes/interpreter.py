@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 INSIDE = Path(__file__).parent.parent / "inside"
+INSIDE_FOLDER = "/cocos"  # of that package, and of nothing else, inside a sandbox with its own file system
 # The base interpreter: the folder of a virtual environment is not visible inside a sandbox. Level docker runs
 # the interpreter of its image.
 INTERPRETER = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
 # -I would ignore PYTHONHASHSEED below, so its other parts are listed: no user packages (-s), no folder of the
 # script on the path (-P). Also no site-packages (-S) and no bytecode files (-B).
 FLAGS = ("-s", "-P", "-S", "-B")
+START = (*FLAGS, "-m", INSIDE.name)
 # Without a fixed hash seed the order of a set, and with it a verdict, could differ from run to run. Clock and
 # random numbers are fixed inside (fixed_world.py).
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "TZ": "UTC"}
@@ -36,10 +38,9 @@ class Interpreter:
     modules: tuple[str, ...] = ()
     entries: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """The whole environment inside a sandbox."""
-        return ENVIRONMENT | (ONE_THREAD if self.packages else {})
+    def environment(self, folder: str = INSIDE_FOLDER) -> dict[str, str]:
+        """Return the whole environment of a sandbox that sees the package `inside` in this folder."""
+        return {"PYTHONPATH": folder} | ENVIRONMENT | (ONE_THREAD if self.packages else {})
 
     def arguments(self, confinement: dict, folder: str) -> list[str]:
         """Return the arguments of the program inside a sandbox.

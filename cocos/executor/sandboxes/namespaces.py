@@ -17,7 +17,14 @@ from pathlib import Path
 from cocos.executor.inside.wire_format import READY
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes import syscall_filter
-from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, INTERPRETER, PACKAGES_FOLDER, Interpreter
+from cocos.executor.sandboxes.interpreter import (
+    INSIDE,
+    INSIDE_FOLDER,
+    INTERPRETER,
+    PACKAGES_FOLDER,
+    START,
+    Interpreter,
+)
 from cocos.executor.sandboxes.sandbox import Sandbox
 
 TMP_MB, TMP_FILES = 64, 4096
@@ -71,7 +78,7 @@ def launch(limits: Limits, interpreter: Interpreter) -> Sandbox:
     if os.geteuid() == 0:
         confinement["uid"] = NOBODY_UID
     arguments = interpreter.arguments(confinement, PACKAGES_FOLDER)
-    command = [INTERPRETER, *FLAGS, "/inside", *arguments]
+    command = [INTERPRETER, *START, *arguments]
     # The map of user ids is written from outside: bubblewrap would map an ordinary user in two steps, after
     # which the zygote could not mount anything. bubblewrap reports the PID of its child on the info pipe, and
     # the child waits on the block pipe until the map is written.
@@ -135,7 +142,7 @@ def _namespaces(interpreter: Interpreter) -> list[str]:
             "--clearenv",
         ),
         *(part for capability in capabilities for part in ("--cap-add", capability)),
-        *(part for name, value in interpreter.environment.items() for part in ("--setenv", name, value)),
+        *(part for name, value in interpreter.environment().items() for part in ("--setenv", name, value)),
     ]
 
 
@@ -148,7 +155,8 @@ def _mounts(interpreter: Interpreter) -> list[str]:
         for parent in reversed(Path(sys.base_prefix).parents[:-1]):
             mounts += ["--perms", "0755", "--dir", str(parent)]
         mounts += ["--ro-bind", sys.base_prefix, sys.base_prefix]
-    mounts += ["--ro-bind", str(INSIDE), "/inside", "--proc", "/proc"]
+    mounts += ["--perms", "0755", "--dir", INSIDE_FOLDER]
+    mounts += ["--ro-bind", str(INSIDE), f"{INSIDE_FOLDER}/{INSIDE.name}", "--proc", "/proc"]
     if interpreter.entries:
         mounts += ["--perms", "0755", "--dir", PACKAGES_FOLDER]
     for name, path in interpreter.entries:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes import syscall_filter
-from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, INTERPRETER, Interpreter
+from cocos.executor.sandboxes.interpreter import INSIDE, INTERPRETER, START, Interpreter
 from cocos.executor.sandboxes.sandbox import Sandbox, run_in_background
 
 # RLIMIT_NPROC counts all processes and threads of the user, not those of one program. So the limit of a
@@ -43,14 +43,15 @@ def start(confinement: dict, interpreter: Interpreter) -> Sandbox:
         readable = [*confinement["landlock"], packages, *(path for _, path in interpreter.entries)]
         confinement = {**confinement, "landlock": readable}
     arguments = interpreter.arguments({"scratch": scratch, **confinement}, packages)
-    command = [INTERPRETER, *FLAGS, str(INSIDE), *arguments]
+    command = [INTERPRETER, *START, *arguments]
 
     def clean_up() -> None:
         _remove(scratch)
         if packages:
             shutil.rmtree(packages, ignore_errors=True)
 
-    return Sandbox(command, {**interpreter.environment, "TMPDIR": scratch}, clean_up=clean_up)
+    environment = interpreter.environment(str(INSIDE.parent)) | {"TMPDIR": scratch}
+    return Sandbox(command, environment, clean_up=clean_up)
 
 
 def _link_packages(interpreter: Interpreter) -> str:
