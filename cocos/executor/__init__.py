@@ -29,6 +29,7 @@ Needs the standard library only, and pyseccomp for the system-call filter. Does 
       processes.py           the end of a job
       driver.py              runs the tests
       operations.py          what a test does with objects of the program, and what marks it
+      marks.py               why a program could have forged a verdict
       trusted_code.py        what may run in the driver: no file, text or pickle of a program
       objects.py             stand-ins for these objects
       program.py             runs the program, and does what the driver asks for

@@ -115,7 +115,7 @@ class Runner:
             if undecided:
                 tests = program.test_list
                 moved = [
-                    in_child(plan, tests[number], *undecided[number]) if number in undecided else plan
+                    in_child(plan, tests[number], undecided[number]) if number in undecided else plan
                     for number, plan in enumerate(plans)
                 ]
                 plans = together(moved, tests)

@@ -27,6 +27,7 @@ from typing import Any
 from . import data_types, fixed_world, objects, trusted_code
 from .driver_end import MALFORMED, CannotCross, ProgramGone, ProgramStopIteration
 from .exchange import text_of
+from .marks import Mark, Reason
 from .objects import facts, is_object
 from .operations import Names, Operations
 from .trusted_code import MODULE
@@ -49,8 +50,8 @@ def run_driver(max_bytes: int) -> None:
     whether it is plain. Kind is "driven", "in child" or "value".
 
     Evidence is a JSON list. It begins with ["loaded"], or ["program", error type, message, place] if the
-    program raised. Then follows a list for each test: seconds, outcome, why the program could have forged a
-    pass or "", whether that was its choice. An outcome is one of
+    program raised. Then follows a list for each test: seconds, outcome, and the two parts of its mark. An
+    outcome is one of
 
         ["passed"]
         ["e", error type, message]                             the test raised
@@ -63,7 +64,7 @@ def run_driver(max_bytes: int) -> None:
     for name in list(sys.modules):  # no text of a program finds this package by its name
         if name.partition(".")[0] == __package__:
             del sys.modules[name]
-    trusted_code.restrict(lambda reason: objects.driver.leave_undecided(reason))
+    trusted_code.restrict(lambda reason: objects.driver.leave_undecided(Mark(reason)))
     for name in ("asdict", "astuple", "fields", "is_dataclass", "replace"):
         setattr(dataclasses, name, objects.local(vars(dataclasses)[name]))
     sys.getsizeof = objects.local(sys.getsizeof, of_data=True)
@@ -111,8 +112,7 @@ def _run(job: tuple[str, list, list, list], max_bytes: int) -> tuple[list, bool]
                 fixed_world.random.seed(hash(source))  # the program knows the seed of its own `random`
             start = time.perf_counter()
             outcome = driver.outcome(source, kind, number)
-            reasons = ", ".join(driver.reasons)[:MESSAGE_CHARS]
-            rows.append([time.perf_counter() - start, outcome, reasons, any(driver.reasons.values())])
+            rows.append([time.perf_counter() - start, outcome, *driver.marks.mark()])
     except BaseException:  # also what decoding and the program's answers raise outside of a test
         if not driver.is_gone:
             driver.error_at_end = MALFORMED
@@ -181,11 +181,12 @@ class Driver(Operations):
                 self.classes[name] = cls
         if self.classes:
             self.request("classes", *self.classes)
-        self.lasting |= self.reasons
+        self.marks.keep()
 
     def outcome(self, source: str, kind: str, number: int) -> list:
         """Run a test, which has a number among those of its job, and return its outcome."""
-        self.reasons, self._false = {**self.lasting}, []
+        self.marks.begin_test()
+        self._false = []
         self.asked = frozenset[str]()
         self.final = None
         self.source = source
@@ -195,7 +196,7 @@ class Driver(Operations):
             if self._setup_error and kind != "in child":
                 raise self._setup_error
             if kind == "in child":
-                self.mark(f"test {number} ran in the program's process", False, source)
+                self.marks.add(Reason.RAN_THERE.format(number), False, source)
                 self.request("run", source)
             elif kind == "value":
                 value = self.request("evaluate", source)
@@ -213,7 +214,7 @@ class Driver(Operations):
         if self.final:
             return self.final
         if isinstance(error, CannotCross):  # of the setup
-            return ["undecided", error.args[0]]
+            return ["undecided", error.mark.reason]
         if error is None:
             return ["passed"]
         name = "StopIteration" if isinstance(error, ProgramStopIteration) else type(error).__name__

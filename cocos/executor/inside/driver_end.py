@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from . import data_types, exchange, objects
 from .data_types import CodecError
+from .marks import Mark, Marks, Reason
 from .objects import NO_DATA, Facts, facts, is_object
 from .trusted_code import MODULE
 from .wire_format import MESSAGE_CHARS
@@ -45,14 +46,13 @@ class CannotCross(BaseException):
     """The program would get something of the test that cannot leave this process.
 
     Args:
-        reason: What that is.
-        is_chosen: It comes from what the program chose to return.
+        mark: What that is, and whether it comes from what the program chose to return.
 
     """
 
-    def __init__(self, reason: str, is_chosen: bool = False) -> None:
-        super().__init__(reason)
-        self.is_chosen = is_chosen
+    def __init__(self, mark: Mark) -> None:
+        super().__init__(mark.reason)
+        self.mark = mark
 
 
 class ProgramGone(BaseException):
@@ -70,8 +70,7 @@ class DriverEnd(exchange.End):
         namespace: The names of the tests.
         names: The builtins of the tests, and the names of the program that are known.
         remote: Names that are the program's.
-        reasons: Why the test is marked, and whether the program is the cause.
-        lasting: Those that hold for all later tests: the program knows a value.
+        marks: Marks of the test.
         sources: Of the functions of tests that can cross: source, names from elsewhere, and whether it has a
             constant that a test may expect.
         moment: Number of requests.
@@ -96,8 +95,7 @@ class DriverEnd(exchange.End):
         self.error_at_end: tuple[str, str] | None = None
         self.names: dict[str, Any] = {}
         self.remote: set[str] = set()
-        self.reasons: dict[str, bool] = {}
-        self.lasting: dict[str, bool] = {}
+        self.marks = Marks()
         self._captured: dict[int, tuple[dict, dict]] = {}
         self._error_classes: dict[str, Any] = {}
         self._given_classes: set[type] = set()
@@ -119,12 +117,14 @@ class DriverEnd(exchange.End):
             if isinstance(error, CannotCross):
                 # A function gets it, or else an object in place of which data would have got it here.
                 is_function = not args or not is_object(args[0]) or facts(args[0]).name == "function"
-                is_chosen = error.is_chosen or not (is_function or self._is_usual(args[0]))
-                self.leave_undecided(str(error), is_chosen)
+                is_by_program = error.mark.is_marked_by_program or not (
+                    is_function or self._is_usual(args[0])
+                )
+                self.leave_undecided(Mark(error.mark.reason, is_by_program))
             # Data that the program may have made.
             reason = "more data than one message takes, or nested too deeply"
             self.decide(["e", "OutputLimit", reason])
-            raise CannotCross(reason) from None
+            raise CannotCross(Mark(reason)) from None
         answer = self.receive()
         try:
             kind, node, changes, rebound, dropped = answer
@@ -163,11 +163,11 @@ class DriverEnd(exchange.End):
             self.leave(MALFORMED)
         return message
 
-    def leave_undecided(self, reason: str, is_programs: bool = False) -> NoReturn:
+    def leave_undecided(self, mark: Mark) -> NoReturn:
         """End the test: only the program's process can run it."""
-        self.mark(reason, is_programs)
-        self.decide(["undecided", reason])
-        raise CannotCross(reason, is_programs) from None
+        self.marks.add(*mark)
+        self.decide(["undecided", mark.reason])
+        raise CannotCross(mark) from None
 
     def leave(self, error: tuple[str, str] | None = None) -> Any:
         """End the job: the program's process has ended, or sends malformed messages."""
@@ -181,7 +181,7 @@ class DriverEnd(exchange.End):
         if isinstance(cls, objects.ErrorClass) or (
             cls.__module__ == MODULE and cls not in self.classes.values()
         ):
-            raise CannotCross("the program gets an exception of the test")
+            raise CannotCross(Mark(Reason.GETS.format("an exception of the test")))
         if isinstance(error, AssertionError) and id(error) not in self.numbers:
             # Its message may contain an expected value.
             return ["error", self.register(error), ["builtins", "AssertionError"], None, "", [], [], []]
@@ -189,7 +189,7 @@ class DriverEnd(exchange.End):
 
     def encode_foreign(self, value: Any) -> Any:
         if is_object(value):
-            raise CannotCross("an object that the program has no more")
+            raise CannotCross(Mark(Reason.LOST_OBJECT))
         if isinstance(value, types.ModuleType):
             return ["global", value.__name__, ""]
         if isinstance(value, _GLOBAL_TYPES):
@@ -208,11 +208,10 @@ class DriverEnd(exchange.End):
             return self.encode(value.__self__)
         if isinstance(value, types.FunctionType):
             return self._encode_function(value)
-        raise CannotCross(
-            f"the program gets {type(value).__name__} of the test"[:MESSAGE_CHARS], self._is_chosen(value)
-        )
+        reason = Reason.GETS.format(f"{type(value).__name__} of the test")[:MESSAGE_CHARS]
+        raise CannotCross(Mark(reason, self._holds_unusual(value)))
 
-    def _is_chosen(self, value: Any) -> bool:
+    def _holds_unusual(self, value: Any) -> bool:
         """Return whether a value of the test holds an unusual one of the program, or has a class of it."""
         if type(value) in self._given_classes:
             return True
@@ -240,14 +239,14 @@ class DriverEnd(exchange.End):
     def _encode_function(self, function: types.FunctionType) -> list:
         source, names, has_constant = self.sources.get(function.__code__, ("", "", False))
         if not source or vars(function):
-            raise CannotCross("the program gets a function of the test that asserts or assigns")
+            raise CannotCross(Mark(Reason.GETS.format("a function of the test that asserts or assigns")))
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         used = names.split()
         values = {name: self.namespace[name] for name in used if name in self.namespace}
         values |= {name: cells[name].cell_contents for name in used if name in cells}
         values |= {name: self.names[name] for name in {*used} & self.remote & self.names.keys() - {*values}}
         if not values.keys() | vars(builtins).keys() >= set(used):
-            raise CannotCross("the program gets a function of the test that calls it")
+            raise CannotCross(Mark(Reason.GETS.format("a function of the test that calls it")))
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         self._tell(*values.values(), *defaults, *([source] if has_constant else []))
         number = self.register(function)
@@ -270,14 +269,8 @@ class DriverEnd(exchange.End):
 
     def _tell(self, *values: Any) -> None:
         """Mark this test and all later ones, if the program gets one of these that a test may expect."""
-        if any(not is_object(value) and data_types.may_be_expected(value) for value in values):
-            self.mark("the program gets a value with a function of the test", False, *values)
-
-    def mark(self, reason: str, is_programs: bool = True, *told: Any) -> None:
-        """Note that the program's process has decided something, and what it has got to know by that."""
-        self.reasons[reason] = is_programs or self.reasons.get(reason, False)
-        if any(not is_object(value) and data_types.may_be_expected(value) for value in told):
-            self.lasting[reason] = self.reasons[reason]
+        if any(map(data_types.may_be_expected, values)):
+            self.marks.add(Reason.GETS_VALUE, False, *values)
 
     def decide(self, outcome: list) -> None:
         """Note an outcome that the test cannot change any more, whatever it catches."""
@@ -309,9 +302,8 @@ class DriverEnd(exchange.End):
             cls, names = type(self.objects[number]), items[: len(items) // 2]
             own = zip(names, items[len(names) :], strict=True)
             if any(hasattr(cls, n) and (callable(v) or not _is_field(cls, n)) for n, v in own):
-                reason = "decided by an attribute of an object of the program"
-                self.mark(reason)
-                self.lasting[reason] = True
+                self.marks.add(Reason.DECIDED.format("an attribute of an object"))
+                self.marks.keep()
 
     def decode_foreign(self, node: list) -> Any:
         match node:
@@ -362,7 +354,7 @@ class DriverEnd(exchange.End):
     def mark_catcher(self) -> None:
         """Mark the test if it catches exceptions, and the program could have it catch failed asserts."""
         if self.has_catcher and (_CATCHING.search(self.setup) or _CATCHING.search(self.source)):
-            self.mark("an exception of the program catches failed asserts")
+            self.marks.add(Reason.CATCHES)
 
     def _error(self, cls: Any, args: tuple, text: str, attributes: dict, members: list) -> BaseException:
         builtin = next(base for base in cls.__mro__ if base.__module__ == "builtins")

@@ -13,6 +13,8 @@ import types
 from dataclasses import dataclass, field
 from typing import Any
 
+from .marks import Mark, Reason
+
 COMPARISONS = frozenset(["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"])
 _BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
 ARITHMETIC = frozenset(f"__{kind}{name}__" for name in _BINARY.split() for kind in ("", "r", "i"))
@@ -184,7 +186,7 @@ def local(function: Any, of_data: bool = False) -> Any:
     def checked(*args: Any, **kwargs: Any) -> Any:
         given = *args, *kwargs.values()
         if any(map(is_object, given)) or (of_data and any(map(driver.is_foreign, given))):
-            driver.leave_undecided(f"the program's process has what {function.__name__} asks for")
+            driver.leave_undecided(Mark(Reason.ASKED_THERE.format(function.__name__)))
         return function(*args, **kwargs)
 
     return checked

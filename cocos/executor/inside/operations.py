@@ -12,6 +12,7 @@ from typing import Any
 
 from . import data_types, objects
 from .driver_end import MALFORMED, DriverEnd
+from .marks import Reason
 from .objects import (
     ARITHMETIC,
     COMPARISONS,
@@ -77,7 +78,7 @@ class Names(dict):
         value = self._driver.request("name", name)
         decides = name in self.own or name in self.helpers
         if decides:
-            self._driver.mark(f"decided by {name} of the program", not is_class_named(value, name))
+            self._driver.marks.add(Reason.DECIDED.format(name), not is_class_named(value, name))
         else:
             self._driver.note_name(value, name)
         if callable(value) and not decides:
@@ -101,9 +102,9 @@ class Operations(DriverEnd):
     def is_same(self, left: Any, right: Any) -> bool:
         """Return `left is right`. Which objects of the program are the same one, it says itself."""
         if is_object(left) and is_object(right):
-            self.mark(f"decided by the identity of {facts(left).name} of the program", False)
+            self.marks.add(Reason.DECIDED.format(f"the identity of {facts(left).name}"), False)
         if left is not right and _is_same(left, right):
-            self.mark("decided by the identity of data of the program")
+            self.marks.add(Reason.DECIDED.format("the identity of data"))
             return True
         return left is right
 
@@ -115,7 +116,7 @@ class Operations(DriverEnd):
             return self.class_of(value)
         found = self.request("type", value)
         if not is_object(found) and found.__module__ != MODULE:
-            self.mark(f"decided by the class of {facts(value).name} of the program")
+            self.marks.add(Reason.DECIDED.format(f"the class of {facts(value).name}"))
         return found
 
     def is_callable(self, value: Any, /) -> bool:
@@ -143,7 +144,7 @@ class Operations(DriverEnd):
         if kind is object or (type(kind) is type and kind.__module__ == MODULE):
             return kind is object
         is_named = facts(value).origin in NAMED
-        self.mark(f"decided by the class of {facts(value).name} of the program", not is_named)
+        self.marks.add(Reason.DECIDED.format(f"the class of {facts(value).name}"), not is_named)
         return bool(self.request(operation, kind, value))
 
     def note_name(self, value: Any, name: str) -> None:
@@ -178,7 +179,7 @@ class Operations(DriverEnd):
         elif operation in CONVERSIONS or (found.is_computed and operation in ("__bool__", "__len__")):
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         elif operation in ("__instancecheck__", "__subclasscheck__"):
-            self.mark(f"decided by {operation} of {found.name} of the program", False, *args)
+            self.marks.add(Reason.DECIDED.format(f"{operation} of {found.name}"), False, *args)
         elif operation in _REMEMBERED and found.origin not in ("class", "named"):
             return self._unnamed(operation, value, found, args)
         elif operation == "__call__":
@@ -190,18 +191,18 @@ class Operations(DriverEnd):
         others = [facts(arg) for arg in args if is_object(arg)]
         with_data = len(others) < len(args)
         is_named = found.origin in ("named", "relative")
-        what = f"decided by {operation} of {found.name} of the program"
+        what = Reason.DECIDED.format(f"{operation} of {found.name}")
         is_difference = operation in _DIFFERENCES  # to what the test expects, perhaps
         tells = with_data and (is_difference or not is_named)
         if with_data and is_difference and not is_named:
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         if tells and found.origin != "named" and any(map(data_types.may_be_expected, args)):
-            self.mark(what, True, *args)
+            self.marks.add(what, True, *args)
         result = self.request(operation, value, *args)
         is_computed = tells or any(side.is_computed for side in (found, *others))
         if not is_object(result):
             if is_computed or not is_named:
-                self.mark(what, found.origin != "named")
+                self.marks.add(what, found.origin != "named")
             return result
         if is_named and facts(result).name == found.name:
             facts(result).origin = found.origin
@@ -217,11 +218,11 @@ class Operations(DriverEnd):
                 with suppress(LookupError, TypeError):
                     found.answers.setdefault(key, data[args[0]])
         is_keyed = operation == "__getitem__" and not _is_index(*args) and key not in found.answers
-        is_programs = found.origin != "relative"
+        is_by_program = found.origin != "relative"
         differs = found.has_data and operation != "__getitem__"
         if differs or is_keyed or (operation == "__bool__" and found.is_answer):
             # A key may be what the test expects.
-            self.mark(f"decided by {operation} of {found.name} of the program", is_programs, *args)
+            self.marks.add(Reason.DECIDED.format(f"{operation} of {found.name}"), is_by_program, *args)
         if operation != "__len__" or self._iterated != (id(value), self.moment):  # no hint for a list
             self._ask(operation, found)
         try:
@@ -236,7 +237,7 @@ class Operations(DriverEnd):
         else:
             is_same = _is_same(found.answers.setdefault(key, result), result)
         if not is_same:
-            self.mark(f"decided by {operation} of {found.name} of the program", is_programs)
+            self.marks.add(Reason.DECIDED.format(f"{operation} of {found.name}"), is_by_program)
         return result
 
     def _ask(self, what: str, found: Facts) -> None:
@@ -244,14 +245,14 @@ class Operations(DriverEnd):
         found.asked |= set() if found.is_known else {what} - {"__next__", "__getitem__"}
         self.asked |= found.asked
         if len(self.asked) > 1:
-            reason = f"decided by {' and '.join(sorted(self.asked))} of {found.name} of the program"
-            self.mark(reason, found.origin != "relative")
+            reason = Reason.DECIDED.format(f"{' and '.join(sorted(self.asked))} of {found.name}")
+            self.marks.add(reason, found.origin != "relative")
 
     def _exit(self, value: Any, found: Facts, args: tuple) -> bool:
         if not self.request("__exit__", value, *args[:2], None) or args[0] is None:
             return False
-        is_programs = found.origin not in NAMED and found.name != "_GeneratorContextManager"
-        self.mark("decided by __exit__ of the program", is_programs or self.is_foreign(args[1]))
+        is_by_program = found.origin not in NAMED and found.name != "_GeneratorContextManager"
+        self.marks.add(Reason.DECIDED.format("__exit__"), is_by_program or self.is_foreign(args[1]))
         return not issubclass(args[0], AssertionError)  # a failed assert stays one
 
     def _call(self, value: Any, found: Facts, args: tuple, kwargs: dict) -> Any:
@@ -270,7 +271,7 @@ class Operations(DriverEnd):
         """Call a method of an object that a function returned, or of an exception, which may decide."""
         found, told = facts(value), (*args, *kwargs.values())
         method = found.origin[1:]
-        what = f"decided by the method {method} of a value of the program"
+        what = Reason.DECIDED.format(f"the method {method} of a value")
         is_plain = method == "exception" or (method in _PLAIN_METHODS and not found.is_member)
         if is_plain:
             self._tell(*told)
@@ -283,9 +284,9 @@ class Operations(DriverEnd):
         is_predicate = method[:2] == "is" or method in ("startswith", "endswith")
         says = result is not None and (told or is_no or type(result) is bool or found.is_own)
         if is_plain and (says or is_predicate):
-            self.mark(what, not found.is_member, *told)
+            self.marks.add(what, not found.is_member, *told)
         elif type(result) is bool or (is_no and told and not found.is_member):
-            self.mark(what, False, *told)
+            self.marks.add(what, False, *told)
         return result
 
     def _refuse_or_mark(self, what: str, found: Facts, args: tuple) -> None:
@@ -298,21 +299,21 @@ class Operations(DriverEnd):
             text = f"returned {found.name}, which is not a plain value"
             self.decide(["e", "NotPlainValue", text])
             raise NotPlainValue(text)
-        self.mark(f"decided by {what} of the program", not is_named, *args)
+        self.marks.add(Reason.DECIDED.format(what), not is_named, *args)
 
     def _with_data(self, operation: str, value: Any, args: tuple) -> Any:
         """Do an operation of an object whose class derives from one of data, with the data."""
         data = self.data(value)
         others = [self.data(other) if is_object(other) and facts(other).has_data else other for other in args]
         if facts(value).is_computed:
-            what = f"decided by the arithmetic of {facts(value).name} of the program"
-            self.mark(what, facts(value).origin != "named", *args)
+            what = Reason.DECIDED.format(f"the arithmetic of {facts(value).name}")
+            self.marks.add(what, facts(value).origin != "named", *args)
         if operation in ("__str__", "__repr__", "__format__", "__enter__", "__next__"):
             return self.request(operation, value, *args)
         is_in_place = operation in ARITHMETIC and operation[2] == "i"
         changes = is_in_place or operation in ("__setitem__", "__delitem__")
         if is_in_place and hasattr(type(data), operation):
-            self.mark(f"decided by {operation} of {facts(value).name} of the program")
+            self.marks.add(Reason.DECIDED.format(f"{operation} of {facts(value).name}"))
         if operation[-6:] == "copy__" or (changes and hasattr(type(data), operation)):
             return self.request(operation, value, *args)
         if operation == "__getitem__" and isinstance(data, collections.defaultdict) and args[0] not in data:
@@ -342,7 +343,7 @@ class Operations(DriverEnd):
             if is_object(result):
                 facts(result).origin, facts(result).is_member = ".exception", is_named
             elif callable(result):
-                self.mark("decided by a method of an exception of the program", not is_named)
+                self.marks.add(Reason.DECIDED.format("a method of an exception"), not is_named)
             return result
         found = facts(value)
         is_constant = found.has_data and found.moment < 0 and found.data is not NO_DATA
@@ -366,7 +367,7 @@ class Operations(DriverEnd):
         elif is_new or (is_object(result) and facts(result).origin in ("", f".{name}")):
             facts(result).origin = f".{name}"
         elif _is_function(result) and found.origin not in NAMED:
-            self.mark("decided by a method of a value of the program")  # `ascii`, say, in place of a method
+            self.marks.add(Reason.DECIDED.format("a method of a value"))  # `ascii`, say, in place of a method
         return result
 
     def class_of(self, value: Any) -> Any:
@@ -378,8 +379,8 @@ class Operations(DriverEnd):
         if found.is_known and self.has_name(value):
             return cls
         # No data are iterators.
-        is_programs = not (found.origin in NAMED or (found.is_known and hasattr(cls, "__next__")))
-        self.mark(f"decided by the class of {found.name} of the program", is_programs)
+        is_by_program = not (found.origin in NAMED or (found.is_known and hasattr(cls, "__next__")))
+        self.marks.add(Reason.DECIDED.format(f"the class of {found.name}"), is_by_program)
         return cls
 
 

@@ -6,6 +6,8 @@ import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from .marks import Reason
+
 MODULE = "test"  # the name that tests have as a module
 _IMPORT_SYSTEM = ("importlib._bootstrap_external", "_frozen_importlib_external", "zipimport")
 # Modules that run text: of a test, a module's code, and methods whose text has checked names alone.
@@ -25,16 +27,16 @@ def restrict(refuse: Callable[[str], NoReturn]) -> None:
 
     def check(path: Any) -> None:
         if not os.path.abspath(path).startswith(folders):
-            refuse("the test imports a file of the working folder")
+            refuse(Reason.IMPORTS_FILE)
 
     def audit(event: str, args: tuple) -> None:
         match event:
             case "exec" if not _is_trusted(sys._getframe(1)):
-                refuse("the test evaluates text")
+                refuse(Reason.EVALUATES)
             case "compile" if _module_of(sys._getframe(1)) == MODULE:
-                refuse("the test compiles text")
+                refuse(Reason.COMPILES)
             case "pickle.find_class" | "ctypes.dlopen":
-                refuse("the test unpickles, or loads a library")
+                refuse(Reason.UNPICKLES)
             case "open" if _module_of(sys._getframe(1)) in _IMPORT_SYSTEM:
                 check(args[0])
             case "import" if args[1]:  # a compiled library

@@ -9,6 +9,7 @@ from dataclasses import replace
 from os import WIFSIGNALED, WTERMSIG
 from typing import NamedTuple
 
+from cocos.executor.inside.marks import Mark, Reason
 from cocos.executor.inside.wire_format import TIMED_OUT, AnswerHeader
 from cocos.executor.judging.plans import Plan
 from cocos.executor.judging.setups import Setups
@@ -31,13 +32,12 @@ class Reading(NamedTuple):
 
     Attributes:
         result: The result, with an ERROR verdict for each undecided test.
-        undecided: By the number of a test that only the candidate's process can run: the reason, and whether
-            the program has caused it.
+        undecided: By the number of a test that only the candidate's process can run: the reason.
 
     """
 
     result: ExecutionResult
-    undecided: dict[int, tuple[str, bool]]
+    undecided: dict[int, Mark]
 
 
 def read_result(
@@ -56,28 +56,29 @@ def read_result(
     spent = answer.header.wall_s, answer.header.cpu_s
     first, *rows = json.loads(answer.evidence or "[]") or [["nothing"]]
     if first != ["loaded"]:
-        is_programs = first[0] == "program"
-        cause = error_verdict(first[1:], 0.0) if is_programs else _cause_of_end(answer.header, limits)
-        cause = replace(cause, ended_at=shown(first[3]) if is_programs else "")
+        is_error = first[0] == "program"
+        cause = error_verdict(first[1:], 0.0) if is_error else _cause_of_end(answer.header, limits)
+        cause = replace(cause, ended_at=shown(first[3]) if is_error else "")
         return Reading(ExecutionResult((cause,) * len(plans), None, isolation, *spent), {})
     verdicts: list[Verdict] = []
-    undecided: dict[int, tuple[str, bool]] = {}
+    undecided: dict[int, Mark] = {}
     changed: frozenset[str] = frozenset()  # by marked tests
-    for plan, (duration_s, outcome, reason, is_programs) in zip(plans, rows, strict=False):
+    for plan, (duration_s, outcome, *found) in zip(plans, rows, strict=False):
+        mark = Mark(*found)
         if outcome[0] == "undecided":
-            undecided[len(verdicts)] = shown(outcome[1]), is_programs
-        if plan.kind == "in child":
-            reason, is_programs = plan.reason, plan.is_programs_choice or is_programs
-        elif setups.leaked:
-            reason = f"the program gets {min(setups.leaked)} of the setup"
-            is_programs = is_programs or setups.is_programs
-        elif not reason and (names := plan.reads & changed):
-            reason = f"reads {min(names)} of a test that is marked"
-        if reason:
+            undecided[len(verdicts)] = mark._replace(reason=shown(outcome[1]))
+        planned = plan.mark if plan.kind == "in child" else setups.mark
+        if planned.reason:
+            mark = Mark(planned.reason, planned.is_marked_by_program or mark.is_marked_by_program)
+        elif not mark.reason and (names := plan.reads & changed):
+            mark = Mark(Reason.READS_MARKED.format(min(names)))
+        if mark.reason:
             changed |= plan.changes
         verdict = _verdict(duration_s, outcome)
-        if reason and (verdict.passed or plan.kind == "in child"):
-            verdict = replace(verdict, in_child_reason=shown(reason), is_marked_by_program=is_programs)
+        if mark.reason and (verdict.passed or plan.kind == "in child"):
+            verdict = replace(
+                verdict, in_child_reason=shown(mark.reason), is_marked_by_program=mark.is_marked_by_program
+            )
         verdicts.append(verdict)
     if len(verdicts) < len(plans):
         # Without evidence, the verdict is the reason why the process ended. No later test ran.

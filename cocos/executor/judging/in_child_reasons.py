@@ -6,6 +6,7 @@ the process with them: standard streams, modules and their state, the event loop
 
 import ast
 
+from cocos.executor.inside.marks import Reason
 from cocos.executor.judging.names import bound_names, names_in
 
 NAMES_AT_RUN_TIME = frozenset(["eval", "exec", "globals", "locals", "vars", "modules"])
@@ -26,19 +27,19 @@ _PANDAS = "pandas pd"
 _SOURCES = """ inspect getsource signature getfullargspec __annotations__ __code__ __globals__ __closure__
 __base__ __subclasses__ __abstractmethods__ __slots__ """
 _REASONS = {
-    "reads or replaces the standard streams": _STREAMS,
-    "patches what the candidate uses": "mock patch monkeypatch MagicMock",
-    "is asynchronous": _ASYNC,
-    "starts threads or processes": _THREADS,
-    "reads or changes the state of the process": _STATE,
-    "measures the program's processor time or memory": _COSTS,
-    "asks how the process keeps objects": _MEMORY,
-    "reads the traceback of an exception": _TRACES,
-    "makes objects of what a text names": _OBJECTS,
-    "looks up names at run time": " ".join(NAMES_AT_RUN_TIME),
-    "unpickles what the program wrote": _PICKLES,
-    "works with objects of pandas": _PANDAS,
-    "reads the candidate's source or signatures": _SOURCES,
+    Reason.STREAMS: _STREAMS,
+    Reason.PATCHES: "mock patch monkeypatch MagicMock",
+    Reason.ASYNCHRONOUS: _ASYNC,
+    Reason.THREADS: _THREADS,
+    Reason.STATE: _STATE,
+    Reason.COSTS: _COSTS,
+    Reason.MEMORY: _MEMORY,
+    Reason.TRACES: _TRACES,
+    Reason.NAMED_OBJECTS: _OBJECTS,
+    Reason.RUN_TIME_NAMES: " ".join(NAMES_AT_RUN_TIME),
+    Reason.PICKLES: _PICKLES,
+    Reason.PANDAS: _PANDAS,
+    Reason.SOURCES: _SOURCES,
 }
 _WORDS = {word: reason for reason, words in _REASONS.items() for word in words.split()}
 # A candidate may define `seed` or `signature`, but nobody defines a redirect_stdout.
@@ -66,7 +67,7 @@ def why_in_child(
 
     """
     if not candidate_names and not only_defines:
-        return "no name in it is known to be the candidate's"
+        return Reason.NO_NAME
     modules = imported | {"builtins"}
     own = (candidate_names - _NEVER_OWN) | (set() if draws else {"seed"})
     bound = bound_names(node for node in nodes if isinstance(node, ast.Name))
@@ -75,16 +76,16 @@ def why_in_child(
     imports = bound_names(node for node in nodes if isinstance(node, ast.Import))
     in_attributes = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
     for node in nodes:
-        reason = None
+        reason: str | None = None
         match node:
             case ast.Constant() | ast.expr_context() | ast.operator() | ast.cmpop():
                 continue  # most nodes of a long test
             case ast.AsyncFunctionDef() | ast.Await() | ast.AsyncFor() | ast.AsyncWith():
-                reason = "is asynchronous"
+                reason = Reason.ASYNCHRONOUS
             case ast.Global(names=names) if node in top_level or not _bound_at_top(nodes[0]).issuperset(
                 names
             ):
-                reason = "rebinds globals of the candidate"
+                reason = Reason.GLOBALS
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 module = getattr(node, "module", None) or ""
                 words = [*module.split("."), *(word for alias in aliases for word in alias.name.split("."))]
@@ -96,24 +97,24 @@ def why_in_child(
                 )
                 | ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[value, *_])
             ) if _root(value) in modules:
-                reason = f"changes the module {_root(value)}"
+                reason = Reason.CHANGED_MODULE.format(_root(value))
             case ast.Attribute(attr=word, value=value) if word in _WORDS and word not in own:
                 is_method = word in _METHODS and _root(value) not in modules
                 reason = None if is_method else _WORDS[word]
             case ast.Name(id=word) if word in _WORDS and word not in own | bound:
                 reason = _WORDS[word]
             case ast.Attribute(attr=word, value=ast.Name(id=name)) if word in _MAINS and name in modules:
-                reason = "runs a test framework"
+                reason = Reason.FRAMEWORK
             case ast.Name(id=name) if name in imports and id(node) not in in_attributes:
-                reason = f"hands over the module {name}"
+                reason = Reason.GIVEN_MODULE.format(name)
             case ast.Attribute(attr="__dict__", value=value) if _root(value) in modules:
-                reason = f"hands over the module {_root(value)}"
+                reason = Reason.GIVEN_MODULE.format(_root(value))
             case ast.MatchClass(cls=ast.Name(id=name)) if name in candidate_names:
-                reason = "matches a class of the candidate"
+                reason = Reason.MATCHED_CLASS
             case ast.ClassDef(bases=bases, keywords=keywords) if any(
                 names_in(part) & candidate_names for part in (*bases, *keywords)
             ):
-                reason = "derives from a class of the candidate"
+                reason = Reason.DERIVED_CLASS
         if reason:
             return reason
     return None

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from cocos.executor.inside.marks import UNMARKED, Mark, Reason
 from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_child
 from cocos.executor.judging.instrumented import instrumented
 from cocos.executor.judging.names import (
@@ -64,8 +65,7 @@ class Plan:
         reads: Names that it takes from elsewhere.
         is_plain: It can leave nothing behind in the driver.
         reads_clock: It may compare the time with what the program says.
-        reason: Why it runs in the candidate's process.
-        is_programs_choice: What the program did is the reason.
+        mark: Why it runs in the candidate's process.
 
     """
 
@@ -80,8 +80,7 @@ class Plan:
     reads: frozenset[str] = frozenset()
     is_plain: bool = True
     reads_clock: bool = False
-    reason: str = ""
-    is_programs_choice: bool = False
+    mark: Mark = UNMARKED
 
 
 _CONSTANT = (ast.Constant, ast.Tuple, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
@@ -112,30 +111,21 @@ def plan_test(
                 test = _MAIN.sub(_RUN.format(cases), test)
             return _plan(test, parse(test), read_names(setup), entry_point, own, draws)
     except (SyntaxError, ValueError) as error:
-        return in_child(Plan(test), test, f"does not parse: {error}")
+        return in_child(Plan(test), test, Mark(Reason.SYNTAX.format(error)))
     except (RecursionError, MemoryError):
-        return in_child(Plan(test), test, "nested too deeply")
+        return in_child(Plan(test), test, Mark(Reason.DEPTH))
 
 
-def in_child(plan: Plan, test: str, reason: str, is_programs_choice: bool = False) -> Plan:
+def in_child(plan: Plan, test: str, mark: Mark) -> Plan:
     """Return the plan for a test that only the candidate's process can run.
 
     Args:
         plan: The plan that it had.
         test: Its source.
-        reason: Why it runs there.
-        is_programs_choice: What the program did is the reason.
+        mark: Why it runs there.
 
     """
-    return Plan(
-        test,
-        "in child",
-        binds=plan.binds,
-        changes=plan.changes,
-        reads=plan.reads,
-        reason=reason,
-        is_programs_choice=is_programs_choice,
-    )
+    return Plan(test, "in child", binds=plan.binds, changes=plan.changes, reads=plan.reads, mark=mark)
 
 
 def together(plans: Sequence[Plan], tests: Sequence[str]) -> tuple[Plan, ...]:
@@ -153,8 +143,7 @@ def together(plans: Sequence[Plan], tests: Sequence[str]) -> tuple[Plan, ...]:
         if not shared:
             return tuple(found)
         for number in shared:
-            reason = "shares a name with a test that runs in the program's process"
-            found[number] = in_child(found[number], tests[number], reason)
+            found[number] = in_child(found[number], tests[number], Mark(Reason.SHARED_NAME))
 
 
 def value_plan(expression: str) -> Plan:
@@ -179,15 +168,13 @@ def plan_tests(program: Program) -> tuple[Plan, ...]:
             continue
         shared = (plan.private | plan.binds) & used
         if again := _bound_again(plan, test, program, names):
-            reason = f"the test or the setup gives {min(again)} of the program another meaning"
-            plans[number] = in_child(plan, test, reason)
+            plans[number] = in_child(plan, test, Mark(Reason.OTHER_MEANING.format(min(again))))
         elif state:
-            reason = f"attributes of the class {min(state)} of the setup change"
             is_named = any(name in test for name in state)
-            plans[number] = in_child(plan, test, reason, is_programs_choice=not is_named)
+            mark = Mark(Reason.CHANGING_CLASS.format(min(state)), not is_named)
+            plans[number] = in_child(plan, test, mark)
         elif shared and (shared := shared - _same_constants(test, program.code)):
-            reason = f"the program uses {min(shared)}, which the test or the setup defines"
-            plans[number] = in_child(plan, test, reason, is_programs_choice=True)
+            plans[number] = in_child(plan, test, Mark(Reason.USED_NAME.format(min(shared)), True))
     return together(plans, tests)
 
 
@@ -280,7 +267,8 @@ def _plan(
     reason = why_in_child(nodes, candidate_names, modules, all(map(_only_defines, tree.body)), draws)
     of_helpers = [setup.reasons[name] for name in sorted(private & setup.reasons.keys())]
     if reason := reason or next(iter(of_helpers), None):
-        return in_child(Plan(test, binds=binds, changes=binds, reads=frozenset(free)), test, reason)
+        plan = Plan(test, binds=binds, changes=binds, reads=frozenset(free))
+        return in_child(plan, test, Mark(reason))
     lines = [imports[name] for name in sorted(imports)]
     return Plan(
         "\n".join([*lines, instrumented(test, is_main=True)]),

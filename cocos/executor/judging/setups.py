@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from cocos.executor.inside.data_types import holds_expected, may_be_expected
+from cocos.executor.inside.marks import UNMARKED, Mark, Reason
 from cocos.executor.judging.in_child_reasons import why_in_child
 from cocos.executor.judging.instrumented import instrumented
 from cocos.executor.judging.names import (
@@ -35,16 +36,14 @@ class Setups(NamedTuple):
         driver: The driver's part.
         program: The program's part.
         shared: Names that both parts define.
-        leaked: Names among these that a driven test reads: what it expects may follow from them.
-        is_programs: The program's code is the reason.
+        mark: The program gets a name that a driven test reads: what it expects may follow from that.
 
     """
 
     driver: str
     program: str
     shared: frozenset[str] = frozenset()
-    leaked: frozenset[str] = frozenset()
-    is_programs: bool = False
+    mark: Mark = UNMARKED
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,8 @@ def read_setups(
             leaked = (private - given).intersection(frozenset[str]().union(*sent))
             leaked |= frozenset[str]().union(*map(_given_to_modules, kept))
             program = ast.unparse(ast.Module(kept, []))
-            return Setups(instrumented(driver), program, shared, leaked, bool(leaked & used))
+            mark = Mark(Reason.GETS_SETUP.format(min(leaked)), bool(leaked & used)) if leaked else UNMARKED
+            return Setups(instrumented(driver), program, shared, mark)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Setups("", setup)  # and it raises when it is run
 
