@@ -19,7 +19,7 @@ from cocos.executor.limits import Limits
 from cocos.executor.runner import Attempt, Runner
 from cocos.executor.sandboxes.installed_packages import find_packages
 from cocos.executor.sandboxes.levels import choose
-from cocos.executor.sandboxes.sandbox import Sandbox
+from cocos.executor.sandboxes.sandbox import Sandbox, make_room
 from cocos.executor.self_test import self_test
 from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status, Value
 
@@ -89,8 +89,10 @@ class Executor:
         self._limits_by_tests: dict[Program, Limits] = {}  # programs without their code
         self._pid = os.getpid()  # a forked process has no threads of ours
         self._interpreter = find_packages(packages)
+        make_room(self.num_workers)  # first: a level that is tried needs some, too
         self._level = choose(sandbox, min_isolation)
         self._max_wait_s = max_wait_s
+        self._starting = threading.Lock()  # the start of one worker at a time: it needs more open files
         self._queue = JobQueue(max_wait_s)
         self._recent_errors: deque[str | None] = deque(maxlen=RECENT_PROGRAMS)  # None: no failure
         self._stats_lock = threading.Lock()  # guards the stats and the recent errors
@@ -219,7 +221,8 @@ class Executor:
         self.close()
 
     def _launch(self) -> Sandbox:
-        return self._level.launch(self.limits, self._interpreter)
+        with self._starting:
+            return self._level.launch(self.limits, self._interpreter)
 
     def _serve(self) -> None:
         """Execute jobs on a worker of this thread until the queue is closed."""

@@ -34,6 +34,12 @@ def answers(*values: int) -> str:
     return f"values = iter({values})\ndef f(): return next(values)"
 
 
+def changed(value: str, change: str) -> tuple[str, str]:
+    """Return a program that returns a value, and one that changes it first."""
+    start = "import collections, fractions, ipaddress, pathlib\ndef f():\n    x = " + value
+    return f"{start}\n    return x", f"{start}\n    {change}\n    return x"
+
+
 CASES = {
     # Data that the program changes.
     "an argument must stay": Case("xs = [3, 1]\nr = f(xs)\nassert r == [1, 3]\nassert xs == [3, 1]", RETURNS, SORTS),
@@ -49,6 +55,14 @@ CASES = {
     "a tuple of arguments": Case("row = [3, 1]\nargs = (row, 2)\nassert f(*args) == [1, 3, 2]\nassert row == [3, 1]", "def f(row, n): return [*sorted(row), n]", "def f(row, n):\n    row.sort()\n    return [*row, n]"),
     "a list of a lambda": Case("stack = [2, 1]\nassert f(lambda: stack.pop()) == 3", "def f(pop): return pop() + pop()", "def f(pop): return pop() - pop() + 3"),
     "a list of a comprehension": Case("row = [1, 2]\nassert f([row for _ in range(2)]) == [[0, 2], [0, 2]]", WRITES, REPLACES),
+    # A value of a class of data that was made to be another one.
+    "a fraction that is not in lowest terms": Case("from fractions import Fraction\nassert f() == Fraction(1, 2)", *changed("fractions.Fraction(1, 2)", "x._numerator, x._denominator = 2, 4")),
+    "a path with another text": Case("import pathlib\nassert f() == pathlib.Path('a/b')", *changed("pathlib.Path('a/b')", "x = pathlib.Path('a/c')\n    x._str = 'a/b'")),
+    "an address with another number": Case("import ipaddress\nassert f() == ipaddress.ip_network('10.0.0.0/8')", *changed("ipaddress.ip_network('10.0.0.0/8')", "x._prefixlen = 8\n    x.netmask = ipaddress.ip_address('255.255.0.0')")),
+    "a counter with a method of its own": Case("assert f().most_common(1) == [('a', 2)]", *changed("collections.Counter('aba')", "x.most_common = lambda n: []")),
+    "a view of numbers that is no view of bytes": Case("r = f()\nassert r == b'ab'", "def f(): return memoryview(b'ab')", "import array\ndef f(): return memoryview(array.array('H', [0x6261]))"),
+    "the format of a view": Case("r = f()\nassert r.format == 'H' and len(r) == 1 and r[0] == 0x6261", "import array\ndef f(): return memoryview(array.array('H', [0x6261]))", "def f(): return memoryview(b'ab')"),
+    "a view that can be written": Case("r = f()\nr[0] = 99\nassert r.tolist() == [99, 98]", "def f(): return memoryview(bytearray(b'ab'))", "def f(): return memoryview(b'ab')"),
     # A value that another call receives.
     "a result is an argument": Case("x = f(3)\ny = g(x)\nassert y == 8", "def f(x): return x + 1\ndef g(x): return 2 * x", "def f(x): return x + 1\ndef g(x): return 2 * x + 1"),
     "there and back": Case("coded = encode('ab')\nassert decode(coded) == 'ab'", "def encode(s): return s[::-1]\ndef decode(s): return s[::-1]", "def encode(s): return s[::-1]\ndef decode(s): return s"),

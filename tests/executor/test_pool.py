@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -474,6 +475,49 @@ def test_a_closed_executor_refuses_and_leaves_no_process():
         executor.submit(GOOD)
 
 
+# Python itself and what the executor opens need few files; a worker needs three.
+MANY_WORKERS = """
+import resource, sys
+from cocos.executor import Executor, ExecutorError, Program
+resource.setrlimit(resource.RLIMIT_NOFILE, tuple(map(int, sys.argv[2:])))
+try:
+    with Executor(num_workers=4, sandbox=sys.argv[1]) as executor:
+        print(executor.run([Program("def f(): return 1", ("assert f() == 1",))])[0].all_passed)
+except ExecutorError as error:
+    print(error)
+"""
+
+
+def test_the_limit_on_open_files_is_raised_or_the_number_that_is_needed_is_named():
+    def outcome(soft: int, hard: int) -> str:
+        command = [sys.executable, "-c", MANY_WORKERS, LEVEL, str(soft), str(hard)]
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+
+    refused = outcome(20, 40)
+    needed = int(re.fullmatch(r"4 workers need (\d+) open files, .* 40; .*--executor_workers\)", refused)[1])
+    assert outcome(20, needed) == "True"
+
+
+def test_a_process_pool_is_refused_by_name(executor):
+    code = """
+import concurrent.futures, multiprocessing, multiprocessing.pool
+def pool(): multiprocessing.Pool(2)
+def executor(): concurrent.futures.ProcessPoolExecutor(2).submit(len, "ab").result()
+def queue(): multiprocessing.Queue()
+def threads():
+    with concurrent.futures.ThreadPoolExecutor(2) as pool: return list(pool.map(len, ["ab", "c"]))
+"""
+    tests = (
+        "assert pool() == 1",
+        "assert executor() == 1",
+        "assert queue() == 1",
+        "assert threads() == [2, 1]",
+    )
+    [result] = executor.run([Program(code, tests)])
+    assert statuses(result) == [*[Status.ERROR] * 3, Status.PASSED]
+    assert all("process pool" in verdict.message for verdict in result.verdicts[:3])
+
+
 def test_a_scratch_folder_that_holds_files_of_others_is_never_emptied(tmp_path):
     (tmp_path / "precious").write_text("x")
     command = [sys.executable, *START, json.dumps({"scratch": str(tmp_path)})]
@@ -539,6 +583,7 @@ def test_every_reference_solution_passes(executor, name, count):
 def test_a_forked_process_is_told_that_the_executor_is_its_parents():
     code = """
 import os
+import re
 import signal
 from cocos.executor import Executor, ExecutorError, Program
 with Executor(num_workers=1, sandbox="rlimits") as executor:

@@ -44,6 +44,7 @@ ATOMS = frozenset((type(None), bool, float, str))  # as themselves in JSON, like
 KEYS: Any = type({}.keys())
 VALUES: Any = type({}.values())
 ITEMS: Any = type({}.items())
+_FORMATS = frozenset("BbcHhIiLlQqNnfdP?")  # of native numbers, one character each
 _PATHS: tuple[Any, ...] = (pathlib.PurePosixPath, pathlib.PosixPath, pathlib.PureWindowsPath)
 
 
@@ -59,11 +60,21 @@ def _bounds(value: Any) -> tuple:
     return value.start, value.stop, value.step
 
 
+def _view_parts(value: memoryview) -> tuple:
+    """Return the parts of a view; of one that `memoryview.cast` cannot make, a part that is none."""
+    is_flat = value.ndim == 1 and value.format in _FORMATS
+    return value.tobytes(), value.format if is_flat else value.shape, value.readonly
+
+
+def _view(data: bytes, form: Any, is_readonly: bool) -> memoryview:
+    return memoryview(data if is_readonly else bytearray(data)).cast(form)
+
+
 # Per class: its tag, the parts of a value, and the value of the parts.
 _LEAVES: dict[type, tuple[str, Any, Any]] = {
     int: ("i", lambda v: (hex(v),), lambda digits: int(digits, 16)),
     bytes: ("b", lambda v: (v.hex(),), bytes.fromhex),
-    memoryview: ("mv", lambda v: (v.tobytes(),), memoryview),
+    memoryview: ("mv", _view_parts, _view),
     complex: ("c", lambda v: (v.real, v.imag), complex),
     decimal.Decimal: ("D", lambda v: (str(v),), decimal.Decimal),
     fractions.Fraction: ("F", lambda v: (v.numerator, v.denominator), fractions.Fraction),
@@ -80,6 +91,8 @@ _LEAVES: dict[type, tuple[str, Any, Any]] = {
     **{kind: (f"P{number}", lambda v: (str(v),), kind) for number, kind in enumerate(_PATHS)},
 }
 _BUILDERS = {tag: build for tag, _, build in _LEAVES.values()}
+# Classes in Python, whose instances may have been changed to something that their parts do not make.
+_CHANGED = frozenset((fractions.Fraction, *_PATHS))
 _ZONE = "zoneinfo.ZoneInfo"
 # Types and tags of the parts of leaves. A zone of another class would answer questions of the driver.
 _PARTS = ATOMS | {int, bytes, datetime.timedelta, datetime.timezone}
@@ -182,9 +195,11 @@ def encode_leaf(value: Any) -> list | None:
     """Encode a leaf, a class or a function of the tables; return None for any other value."""
     kind: Any = type(value)
     if (found := _LEAVES.get(kind)) is not None:
-        tag, take_apart, _ = found
+        tag, take_apart, build = found
         parts = take_apart(value)
         if any(type(part) not in _PARTS and not _is_zone(part) for part in parts):
+            return None
+        if kind in _CHANGED and build(*parts) != value:
             return None
         return [tag, *[part if is_atom(part) else encode_leaf(part) for part in parts]]
     if issubclass(kind, type):
@@ -197,7 +212,8 @@ def encode_leaf(value: Any) -> list | None:
         return ["ga" if origin else "un", *nested] if all(nested) else None
     if name := _name_in_texts(kind):
         text = _TEXTS[name](value)
-        return ["tx", name, text] if type(text) is str else None  # a zone from a file has no key
+        is_whole = type(text) is str  # a zone from a file has no key
+        return ["tx", name, text] if is_whole and (name == _ZONE or kind(text) == value) else None
     if kind.__module__ == "numpy" and (numpy := sys.modules.get("numpy")) and issubclass(kind, numpy.generic):
         is_own = getattr(numpy, str(kind.__name__), None) is kind and _ARRAY_TYPE.fullmatch(value.dtype.str)
         return ["np", value.dtype.str, value.tobytes().hex()] if is_own else None
@@ -258,6 +274,8 @@ def tag_of(value: Any) -> str:
         # A function among the attributes could stand for a method; then the namespace is an object.
         parts = vars(value).values()
         return tag if all(map(is_data, parts)) and not any(map(callable, parts)) else ""
+    if tag in ("C", "O"):
+        return "" if vars(value) else tag  # an attribute could stand for a method
     if tag in _WRAPPED:
         attribute, kind = _WRAPPED[tag]
         return tag if vars(value).keys() == {attribute} and type(vars(value)[attribute]) is kind else ""

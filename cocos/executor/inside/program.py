@@ -43,6 +43,21 @@ _MODULE = sys.modules["candidate_program"] = types.ModuleType("candidate_program
 _NAMESPACE = _MODULE.__dict__
 
 
+class SemLock:
+    """What multiprocessing has in each pool, queue and lock. No level has a place for a real one."""
+
+    SEM_VALUE_MAX = 1
+
+    def __init__(self, *_: object) -> None:
+        raise PermissionError(
+            "a program gets no process pool (multiprocessing, ProcessPoolExecutor); use ThreadPoolExecutor"
+        )
+
+
+sys.modules["_multiprocessing"] = types.ModuleType("_multiprocessing")
+vars(sys.modules["_multiprocessing"]).update(SemLock=SemLock, sem_unlink=os.unlink)
+
+
 def run_program(job: bytes, max_bytes: int) -> None:
     """Run one job, answer its driver in messages of at most `max_bytes`, and end the process.
 

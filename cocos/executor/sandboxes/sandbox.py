@@ -4,12 +4,36 @@ The module of each isolation level starts one for each worker.
 """
 
 import os
+import resource
 import signal
 import subprocess
 import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+
+from cocos.executor.verdicts import ExecutorError
+
+OPEN_FILES = 3  # of a sandbox in this process: two pipes, and what it writes to stderr
+SPARE_OPEN_FILES = 64  # a start needs ten for a moment, and others in this process open files too
+
+
+def make_room(num_sandboxes: int) -> None:
+    """Raise the soft limit on this process's open files if these sandboxes need more.
+
+    Raises:
+        ExecutorError: The hard limit is lower.
+
+    """
+    needed = len(os.listdir("/proc/self/fd")) + num_sandboxes * OPEN_FILES + SPARE_OPEN_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY != hard < needed:
+        raise ExecutorError(
+            f"{num_sandboxes} workers need {needed} open files, and this process may have {hard}; raise the "
+            f"limit (ulimit -n {needed}), or use fewer workers (--executor_workers)"
+        )
+    if resource.RLIM_INFINITY != soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 class Sandbox:
