@@ -258,14 +258,14 @@ _OWN_ENDS = {
     "the numbers": "END.register = lambda value: NUMBER\nEND.next_number = NUMBER",
     "the objects": "for n in list(END.objects): END.objects[n] = hidden\nEND.numbers.update({i: NUMBER for i in END.numbers})",
     "the names": "END._told = {n: 9 for n in ('f', 'len', 'EXPECTED', 'sum', 'check')}\nEND.functions = lambda: {'len': NODE, 'sum': NODE}",
-    "what is sent": "exchange = sys.modules['exchange']\nreal = exchange.packed\ndef packed(message):\n    if type(message) is list and len(message) == 4: message[PLACE % 4] = OTHER\n    return real(message)\nexchange.packed = packed",
-    "what is received": "exchange = sys.modules['exchange']\nreal = exchange.parsed\nkept = []\ndef parsed(message):\n    kept.append(real(message))\n    return kept[0] if CHANCE() < 0.5 else kept[-1]\nexchange.parsed = parsed",
-    "the writes": "exchange = sys.modules['exchange']\nreal = exchange._write\nexchange._write = os.write = lambda fd, data: real(fd, bytes(data).replace(b'false', b'true').replace(b'null', b'true')) and len(data)",
+    "what is sent": "exchange = sys.modules['inside.exchange']\nreal = exchange.packed\ndef packed(message):\n    if type(message) is list and len(message) == 4: message[PLACE % 4] = OTHER\n    return real(message)\nexchange.packed = packed",
+    "what is received": "exchange = sys.modules['inside.exchange']\nreal = exchange.parsed\nkept = []\ndef parsed(message):\n    kept.append(real(message))\n    return kept[0] if CHANCE() < 0.5 else kept[-1]\nexchange.parsed = parsed",
+    "the writes": "exchange = sys.modules['inside.exchange']\nreal = exchange.write_all\nexchange.write_all = lambda fd, data: real(fd, bytes(data).replace(b'false', b'true').replace(b'null', b'true'))",
     "frames": "frame = sys._getframe()\nwhile frame:\n    if 'values' in frame.f_locals:\n        for v in list(frame.f_locals.values()):\n            if type(v) is list: v[:] = [hidden, OTHER]\n    frame = frame.f_back",
 }  # fmt: skip
 _FIND_END = "END = next((o for o in gc.get_objects() if type(o).__name__ == 'ProgramEnd'), None)"
 _KEEP = "('exec', 'compile', 'eval', 'setattr', 'isinstance', 'dir', 'getattr', '__build_class__', '__import__', 'len')"
-_HARNESS = "('exchange', 'program', 'data_types', 'objects', 'wire_format')"
+_HARNESS = "tuple('inside.' + n for n in ('exchange', 'program', 'data_types', 'objects', 'wire_format'))"
 
 
 def _patcher(chance: random.Random, form: Form) -> Cheat:

@@ -57,8 +57,8 @@ NO_PASS = {
     "processor time": Case("def f(n): return n if n < 2 else f(n - 1) + f(n - 2)", "import time\nstart = time.process_time()\nf(22)\nassert time.process_time() - start < 1e-3"),
     "warnings that are errors": Case("import warnings\ndef f(x): warnings.warn('old', DeprecationWarning)", "import warnings\nwarnings.filterwarnings('error')\nf(3)"),
     "objects that a text names": Case("def f(x): return 0\ndef names(): return {'version': 1, 'filters': {'f': {'()': 'importlib.import_module', 'name': 'operator', '.': {'eq': max}}}}", "import logging.config\nlogging.config.dictConfig(names())\nassert f(3) == 77123"),
-    "what a text names in the driver": Case("def name(): return 'objects'\ndef f(x): return 0", "import importlib\nimportlib.import_module(name()).driver.final = ['passed']\nassert f(3) == 77123"),
-    "the class of an object, as the program says": Case("import sys\nsys.modules['objects'].FUNCTIONS['type'] = lambda v: Exception\nclass A: pass\ndef f(x): return A()", "assert type(f(3)) is Exception"),
+    "what a text names in the driver": Case("def name(): return 'inside.objects'\ndef f(x): return 0", "import importlib\nimportlib.import_module(name()).driver.final = ['passed']\nassert f(3) == 77123"),
+    "the class of an object, as the program says": Case("import sys\nsys.modules['inside.objects'].FUNCTIONS['type'] = lambda v: Exception\nclass A: pass\ndef f(x): return A()", "assert type(f(3)) is Exception"),
     "a view of a dict": Case("import types\ndef f(d): return types.MappingProxyType(d)", "d = {}\np = f(d)\nd['a'] = 5\nassert 'a' not in p"),
     "what a class of the setup adds up": Case("def f(xs): return Sum(xs).of", "assert f([70000, 123]) == Sum([70000, 123]).of", "class Sum:\n    def __init__(s, xs):\n        s.of = 0\n        for x in xs: s.of += x"),
     "a number that the setup gives to a module": Case("import math\ndef f(x): return math.WANT", "import math\nassert f(3) == math.WANT", "import math\nmath.WANT = 77123"),
@@ -118,8 +118,8 @@ NO_PASS = {
         "assert abs(28.27 - Area(3)) <= 0.01",
     ),
     "a name that is an attribute": Case(
-        "import sys\nparsed = sys.modules['exchange'].parsed\nseen = []\ndef spy(m):\n    seen.append(str(parsed(m)))\n    return parsed(m)\n"
-        "sys.modules['exchange'].parsed = spy\ndef f(*a, key): return 77 if '77' in seen[-1] else 0",
+        "import sys\nparsed = sys.modules['inside.exchange'].parsed\nseen = []\ndef spy(m):\n    seen.append(str(parsed(m)))\n    return parsed(m)\n"
+        "sys.modules['inside.exchange'].parsed = spy\ndef f(*a, key): return 77 if '77' in seen[-1] else 0",
         "total = 77\nassert f([1], key=lambda o: o.total) == total",
     ),
     "an attribute of an exception": Case(
@@ -210,7 +210,7 @@ NO_PASS = {
     "an answer that keeps what it is compared with": Case("class R:\n    def difference(s, o): s.o = o\n    __iter__ = lambda s: iter(s.o)\ndef f(x): return R()", "import unittest\nclass T(unittest.TestCase):\n    def runTest(s): s.assertSetEqual(f(3), {77123, 88123})\nT().debug()"),
     "an answer of 1": Case("class R:\n    __len__ = lambda s: 12\n    isalnum = lambda s: 1\ndef f(x): return R()", "p = f(12)\nassert p.isalnum()"),
     "an object of the class under test": Case("class Solution:\n    def f(s, x): return Solution()\n    def startswith(s, x): return True", "assert Solution().f('x').startswith('Hello')"),
-    "a class as the program says": Case("import sys\nsys.modules['objects'].FUNCTIONS['type'] = lambda v: list\ndef f(n): return map(int, '012')", "r = f(3)\nassert type(r) is list\nassert sorted(r) == [0, 1, 2]"),
+    "a class as the program says": Case("import sys\nsys.modules['inside.objects'].FUNCTIONS['type'] = lambda v: list\ndef f(n): return map(int, '012')", "r = f(3)\nassert type(r) is list\nassert sorted(r) == [0, 1, 2]"),
     "the id of what is made anew": Case("class Config:\n    def __new__(cls):\n        cls.only = super().__new__(cls)\n        return cls.only", "assert id(Config()) == id(Config())"),
     "an answer of None": Case("class R:\n    startswith = lambda s, x: None\ndef f(x): return R()", "assert not f(3).startswith('Bad')"),
     "tests at the end of a file": Case("def f(x): return 0", "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(f(3), 9)\nif __name__ == '__main__':\n    unittest.main()"),
@@ -467,7 +467,7 @@ WRONG = {
     "an error that its context manager swallows": Case("class C:\n    def get(s): raise ValueError\n    def __enter__(s): return s\n    def __exit__(s, *a): return True", "with C() as c: assert c.get() == 77123"),
     "a view of what it chose to return": Case("from collections import UserDict\ndef to_d(d): return UserDict(d)\ndef frm(items): return dict(a=1)", "assert frm(to_d({'a': 1}).items()) == {'a': 1}"),
     "an object of a class that it chose to return": Case("def f(x): return object\ndef g(x): return 5", "assert g(f(3)()) == 5"),
-    "classes that the program denies": Case("import sys\nend = sys.modules['program'].ProgramEnd if 'program' in sys.modules else None\nold = end._perform\nend._perform = lambda s, o, v, k: [] if o == 'classes' else old(s, o, v, k)\ndef inv(t): return t", "assert inv(Node(1, Node(2, None))).b.a == 2", "class Node:\n    def __init__(self, a, b): self.a, self.b = a, b"),
+    "classes that the program denies": Case("import sys\nend = sys.modules['inside.program'].ProgramEnd\nold = end._perform\nend._perform = lambda s, o, v, k: [] if o == 'classes' else old(s, o, v, k)\ndef inv(t): return t", "assert inv(Node(1, Node(2, None))).b.a == 2", "class Node:\n    def __init__(self, a, b): self.a, self.b = a, b"),
 }  # fmt: skip
 
 
