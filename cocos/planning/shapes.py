@@ -22,11 +22,9 @@ class ModelShape:
     """Sizes of a decoder-only model."""
 
     parameters: int  # all parameters; tied ones count once
-    layer_parameters: int  # parameters of one decoder layer
     layers: int  # decoder layers
-    hidden: int  # width of the hidden states
+    hidden: int  # width of the hidden states, and of the queries of all attention heads
     intermediate: int  # width of the MLP
-    queries: int  # width of the queries of all attention heads
     keys: int  # width of the keys of all key-value heads; the values have the same
     vocab: int  # rows of the embedding
     context: int  # longest sequence that the model supports, in tokens
@@ -44,18 +42,16 @@ class Precision:
 
     weights: float  # weights in the forward pass
     gradients: float  # accumulated gradients
-    master: float = 0.0  # float32 copy that the optimizer updates, if the weights have a lower precision
-    moments: float = 8.0  # both moments of AdamW
+    optimizer: float = 8.0  # both moments of AdamW, and a float32 copy if the weights have a lower precision
     step: float = 0.0  # float32 copy of the gradients that exists while the optimizer steps
-    # bfloat16 copies of float32 weights that autocast keeps during a forward and backward pass.
-    cast: float = 0.0
+    cast: float = 0.0  # bfloat16 copies of the weights that autocast keeps during an update
 
 
-ZERO_BF16 = Precision(weights=2, gradients=2, master=4, step=4)  # DeepSpeed with bf16
-ZERO_FLOAT32 = Precision(weights=4, gradients=4, master=4)  # DeepSpeed keeps its copy in float32 too
+ZERO_BF16 = Precision(weights=2, gradients=2, optimizer=12, step=4)  # DeepSpeed with bf16
+ZERO_FLOAT32 = Precision(weights=4, gradients=4, optimizer=12)  # DeepSpeed keeps its copy in float32 too
 AUTOCAST = Precision(weights=4, gradients=4, cast=2)  # without DeepSpeed: float32 weights, bf16 arithmetic
 FLOAT32 = Precision(weights=4, gradients=4)
-PURE_BF16 = Precision(weights=2, gradients=2, moments=4)  # small updates are lost to rounding
+PURE_BF16 = Precision(weights=2, gradients=2, optimizer=4)  # small updates are lost to rounding
 
 NF4 = 0.5 + 4 / 64  # bytes per parameter: 4 bits, and a float32 scale per 64 of them (arXiv 2305.14314)
 
@@ -64,27 +60,18 @@ NF4 = 0.5 + 4 / 64  # bytes per parameter: 4 bits, and a float32 scale per 64 of
 class Layout:
     """Precision of a run's weights and their division among its GPUs."""
 
-    precision: Precision = ZERO_BF16  # precision of the trained parameters
+    precision: Precision = ZERO_BF16  # of the trained parameters
     zero_stage: int = 0  # ZeRO stage. 0: nothing is sharded. 3 also stands for FSDP's full shard.
     num_gpus: int = 1  # GPUs of all machines, N
-    base_weights: float = 2.0  # bytes per frozen parameter under an adapter
-    # Bytes per frozen parameter in quantized decoder layers (QLoRA): `NF4`, or 1 for 8 bits. None: the layers
-    # are not quantized.
-    layer_weights: float | None = None
+    frozen: float = 2.0  # bytes per frozen parameter under an adapter; `NF4` or 1 in quantized layers
     # The run has a KL penalty, which needs a reference model. Under an adapter, the base serves as one.
     has_reference: bool = True
     checkpoints_activations: bool = True  # only the input of each layer is kept for the backward pass
     compute: int = 2  # bytes per activation
-    is_cpu: bool = False  # the run is on a processor, not on a GPU
-    is_fsdp: bool = False  # stage 3 is PyTorch's FSDP2, not DeepSpeed's ZeRO-3
+    is_cpu: bool = False  # the run is on a CPU, not on a GPU
     # Share of the card that a colocated vLLM engine reserves for its weights and cache; 0: transformers
     # samples.
     engine_share: float = 0.0
-
-    @property
-    def cached(self) -> float:
-        """Bytes per cached number: under autocast, RoPE makes keys float32, and values are bfloat16."""
-        return (4 + self.compute) / 2 if self.precision.cast else self.compute
 
     def share(self, stage: int) -> float:
         """Return a GPU's share of the states that ZeRO divides from `stage` on: 1 / N or, below it, 1."""
@@ -102,20 +89,14 @@ def model_shape(
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
         parameters = model.num_parameters()
-        module_lists = [module for module in model.modules() if isinstance(module, torch.nn.ModuleList)]
-        # The name of the list of decoder layers depends on the architecture. It is always the largest list.
-        layers = max(module_lists, key=lambda module: sum(p.numel() for p in module.parameters()))
-        layer_parameters = sum(p.numel() for p in layers[0].parameters())
         adapter = get_peft_model(model, peft_config).get_nb_trainable_parameters()[0] if peft_config else 0
     text = config.get_text_config()
     head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
     return ModelShape(
         parameters=parameters,
-        layer_parameters=layer_parameters,
         layers=text.num_hidden_layers,
         hidden=text.hidden_size,
         intermediate=getattr(text, "intermediate_size", None) or 4 * text.hidden_size,
-        queries=head_dim * text.num_attention_heads,
         keys=head_dim * (getattr(text, "num_key_value_heads", None) or text.num_attention_heads),
         vocab=text.vocab_size,
         context=text.max_position_embeddings,
@@ -150,28 +131,22 @@ def run_layout(args: BoostConfig | CoCoSConfig, config: PretrainedConfig, has_re
     # DeepSpeed casts the weights to the computing precision, whatever their dtype.
     is_stored_half = is_half if plugin is not None else dtype.endswith(("bfloat16", "float16"))
     has_engine = isinstance(args, CoCoSConfig) and args.use_vllm
+    if plugin is not None:
+        precision = ZERO_BF16 if is_half else ZERO_FLOAT32
+    elif args.use_peft:  # adapters are in float32, or in bfloat16 if the base has 4 bits
+        precision = PURE_BF16 if args.load_in_4bit else FLOAT32
+    elif is_stored_half:
+        precision = PURE_BF16
+    else:
+        precision = AUTOCAST if is_half and not is_fsdp else FLOAT32
     return Layout(
-        precision=_precision(args, is_half, is_stored_half, is_fsdp),
+        precision=precision,
         zero_stage=plugin.zero_stage if plugin is not None else 3 if is_fsdp else 0,
         num_gpus=args.world_size,
-        base_weights=2.0 if is_stored_half else 4.0,
-        layer_weights=NF4 if args.load_in_4bit else 1.0 if args.load_in_8bit else None,
+        frozen=NF4 if args.load_in_4bit else 1.0 if args.load_in_8bit else 2.0 if is_stored_half else 4.0,
         has_reference=has_reference,
         checkpoints_activations=args.gradient_checkpointing,
         compute=2 if is_half or is_stored_half else 4,
         is_cpu=args.use_cpu,
-        is_fsdp=is_fsdp,
         engine_share=args.vllm_gpu_memory_utilization if has_engine else 0.0,
     )
-
-
-def _precision(
-    args: BoostConfig | CoCoSConfig, is_half: bool, is_stored_half: bool, is_fsdp: bool
-) -> Precision:
-    if args.deepspeed_plugin is not None:
-        return ZERO_BF16 if is_half else ZERO_FLOAT32
-    if args.use_peft:  # adapters are in float32, or in bfloat16 if the base has 4 bits
-        return PURE_BF16 if args.load_in_4bit else FLOAT32
-    if is_stored_half:
-        return PURE_BF16
-    return AUTOCAST if is_half and not is_fsdp else FLOAT32

@@ -4,7 +4,6 @@ Does not know the model.
 """
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from cocos.assembly.objective import make_objective
@@ -18,8 +17,7 @@ class PassTokens(NamedTuple):
     scored: int
 
 
-@dataclass(frozen=True)
-class Workload:
+class Workload(NamedTuple):
     """Sequences and tokens that one GPU processes at the same time in each phase of an update."""
 
     rollout_rows: int  # sequences sampled together; 0: a run without sampling

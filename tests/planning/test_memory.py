@@ -7,7 +7,6 @@ from dataclasses import replace
 import psutil
 import pytest
 import torch
-from deepspeed.runtime.zero.stage3 import estimate_zero3_model_states_mem_needs
 from deepspeed.runtime.zero.stage_1_and_2 import estimate_zero2_model_states_mem_needs
 from peft import LoraConfig, get_peft_model
 from transformers import (
@@ -22,23 +21,14 @@ from transformers import (
 
 from cocos.config.command_line import parse_options
 from cocos.config.trl_configs import CoCoSConfig
-from cocos.generation.huggingface import HuggingFaceGenerator
-from cocos.generation.tokenizer import load_tokenizer
 from cocos.planning.memory import (
     CPU_OVERHEAD,
     GIB,
     GPU_OVERHEAD,
     activation_bytes,
     cache_bytes,
+    estimate,
     fits,
-    gathered_bytes,
-    gradient_bytes,
-    head_bytes,
-    layer_bytes,
-    optimizer_bytes,
-    phases,
-    reference_bytes,
-    weight_bytes,
 )
 from cocos.planning.shapes import AUTOCAST, FLOAT32, NF4, ZERO_BF16, Layout, ModelShape, model_shape
 from cocos.planning.workload import PassTokens, Workload, run_workload
@@ -51,12 +41,14 @@ NO_WORK = Workload(0, 0, 0, PassTokens(0, 0), PassTokens(0, 0))
 
 
 def bare(parameters: int) -> ModelShape:
-    """Return a shape with parameters but without a module that stage 3 would gather."""
-    return ModelShape(parameters, 0, 1, 0, 0, 1, 1, 0, 1)
+    """Return a shape with parameters but without layers or a vocabulary."""
+    return ModelShape(parameters, 1, 0, 0, 1, 0, 1)
 
 
 def states(shape, layout):
-    return weight_bytes(shape, layout) + gradient_bytes(shape, layout) + optimizer_bytes(shape, layout)
+    """Return the bytes of weights, gradients and optimizer, without the copy of the optimizer's step."""
+    memory = estimate(shape, replace(layout, precision=replace(layout.precision, step=0)), NO_WORK)
+    return memory.weights + memory.update + memory.optimizer
 
 
 # 7.5 B parameters on 64 GPUs, in the paper's own rounding (arXiv 1910.02054, fig. 1)
@@ -69,36 +61,23 @@ def test_states_equal_those_of_the_zero_paper(stage, num_gpus, gb):
 
 
 @pytest.mark.parametrize("num_gpus", [1, 2, 8])
-def test_the_optimizers_step_equals_deepspeeds_estimate(num_gpus):
-    shape = bare(1_543_714_304)
-    workload = NO_WORK
-    two = phases(shape, Layout(ZERO_BF16, 2, num_gpus, has_reference=False), workload)["step"]
-    _, theirs = estimate_zero2_model_states_mem_needs(shape.parameters, num_gpus, cpu_offload=False)
-    assert two.total - two.overhead == pytest.approx(theirs, abs=2)
-
-    largest = 233_373_696  # the embedding
-    shape = replace(shape, layer_parameters=largest)
-    three = phases(shape, Layout(ZERO_BF16, 3, num_gpus, has_reference=False), workload)["step"]
-    _, theirs, _ = estimate_zero3_model_states_mem_needs(
-        shape.parameters, largest, num_gpus, cpu_offload=False
-    )
-    # DeepSpeed's estimate omits the bfloat16 gradients, which exist until the step has read them
-    assert three.total - three.overhead == pytest.approx(theirs + 2 * shape.parameters / num_gpus, abs=2)
+def test_the_peak_of_a_step_equals_deepspeeds_estimate(num_gpus):
+    memory = estimate(bare(1_543_714_304), Layout(ZERO_BF16, 2, num_gpus, has_reference=False), NO_WORK)
+    _, theirs = estimate_zero2_model_states_mem_needs(1_543_714_304, num_gpus, cpu_offload=False)
+    assert memory.peak - memory.overhead == pytest.approx(theirs, abs=2)
 
 
 def test_the_states_of_a_real_model_equal_the_estimate():
     model = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
-    shape = model_shape(AutoConfig.from_pretrained(BASE))
     optimizer = torch.optim.AdamW(model.parameters())
     model(input_ids=torch.tensor([[1, 2, 3]]), labels=torch.tensor([[1, 2, 3]])).loss.backward()
     optimizer.step()
-    layout = Layout(FLOAT32)
+    memory = estimate(bare(model.num_parameters()), Layout(FLOAT32), NO_WORK)
     parameters = list(model.parameters())
-    assert weight_bytes(shape, layout) == sum(p.nbytes for p in parameters)
-    assert gradient_bytes(shape, layout) == sum(p.grad.nbytes for p in parameters)
+    assert memory.weights == sum(p.nbytes for p in parameters)
+    assert memory.update == sum(p.grad.nbytes for p in parameters)
     moments = [s.nbytes for state in optimizer.state.values() for name, s in state.items() if name != "step"]
-    assert optimizer_bytes(shape, layout) == sum(moments)
-    assert shape.layer_parameters == sum(p.numel() for p in model.model.layers[0].parameters())
+    assert memory.optimizer == sum(moments)
 
 
 def test_adapter_parameters_equal_those_that_peft_creates(tiny_model):
@@ -108,7 +87,8 @@ def test_adapter_parameters_equal_those_that_peft_creates(tiny_model):
     trained = [p for p in model.parameters() if p.requires_grad]
     # rank 4 on two square maps of width 32 in two layers: 2 * 2 * 4 * (32 + 32)
     assert shape.trained == shape.adapter_parameters == sum(p.numel() for p in trained) == 1024
-    assert weight_bytes(shape, Layout(FLOAT32, base_weights=2)) == sum(p.nbytes for p in model.parameters())
+    memory = estimate(shape, Layout(FLOAT32, frozen=2), NO_WORK)
+    assert memory.weights == sum(p.nbytes for p in model.parameters())
 
 
 def test_the_cache_estimate_equals_a_real_cache():
@@ -117,19 +97,6 @@ def test_the_cache_estimate_equals_a_real_cache():
     model(input_ids=torch.ones(3, 7, dtype=torch.long), past_key_values=cache)
     real = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
     assert cache_bytes(model_shape(model.config), tokens=3 * 7, element=4) == real
-
-
-def test_under_autocast_cached_keys_are_float32_and_values_bfloat16():
-    """RoPE's sines are float32, and what they are multiplied with becomes so."""
-    model = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
-    generator = HuggingFaceGenerator(model, load_tokenizer(BASE), max_completion_length=5)
-    with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
-        batch, _ = generator._prefill([[1, 2, 3], [4, 5, 6]], max_transcripts=2)
-    assert {(layer.keys.dtype, layer.values.dtype) for layer in batch.cache.layers} == {
-        (torch.float32, torch.bfloat16)
-    }
-    assert Layout(AUTOCAST).cached == 3 == (4 + 2) / 2
-    assert Layout(ZERO_BF16).cached == 2 and Layout(FLOAT32, compute=4).cached == 4
 
 
 def saved_bytes(config: LlamaConfig, dtype: torch.dtype, tokens: int, checkpoints: bool) -> int:
@@ -162,12 +129,13 @@ def test_activations_equal_those_that_autograd_keeps(dtype, element):
 
     tokens = 256
     shape, layout = model_shape(config(3)), Layout(compute=element)
+    plain = replace(layout, checkpoints_activations=False)
     layer = saved_bytes(config(3), dtype, tokens, False) - saved_bytes(config(2), dtype, tokens, False)
-    assert tokens * layer_bytes(shape, layout) == pytest.approx(layer, rel=0.02)
+    assert activation_bytes(shape, plain, tokens) == pytest.approx(3 * layer, rel=0.02)
     checkpoint = saved_bytes(config(3), dtype, tokens, True) - saved_bytes(config(2), dtype, tokens, True)
     assert checkpoint == tokens * 64 * element  # a layer's input
-    held = activation_bytes(shape, layout, tokens) - 2 * tokens * layer_bytes(shape, layout)
-    assert held == 3 * checkpoint
+    held = activation_bytes(shape, layout, tokens) - 2 * activation_bytes(shape, plain, tokens) / 3
+    assert held == pytest.approx(3 * checkpoint)
 
 
 # Sizes of the recipes' models from their config.json, and their parameters from their pages on the hub.
@@ -219,93 +187,75 @@ def test_the_page_has_the_memory_of_the_recipes(name):
     adapted = model_shape(config, LoraConfig(r=16, task_type="CAUSAL_LM"))
     cells = []
     for shape_of_run, layout, workload in (
-        (adapted, Layout(FLOAT32, base_weights=2), recipe_workload(1, per_device=2, rollout=32)),
+        (adapted, Layout(FLOAT32, frozen=2), recipe_workload(1, per_device=2, rollout=32)),
         (shape, Layout(zero_stage=2), recipe_workload(1)),
         (shape, Layout(zero_stage=2, num_gpus=8), recipe_workload(8)),
     ):
         # As beside vLLM, whose memory is not the run's.
-        memory = phases(shape_of_run, replace(layout, engine_share=0.3), workload)
-        cells.append(f"{max(phase.total for phase in memory.values()) / GIB:.1f}")
+        memory = estimate(shape_of_run, replace(layout, engine_share=0.3), workload)
+        cells.append(f"{memory.peak / GIB:.1f}")
     row = f"| {name} | {' | '.join(cells)} |"
     assert row in (ROOT / "docs/scaling.md").read_text(), row
 
 
-QWEN = ModelShape(1_543_714_304, 46_797_824, 28, 1536, 8960, 12 * 128, 2 * 128, 151_936, 131_072)
+QWEN = ModelShape(1_543_714_304, 28, 1536, 8960, 2 * 128, 151_936, 131_072)
+WORK = Workload(16, 900, 512, PassTokens(32 * 1412, 32 * 512), PassTokens(8 * 1412, 8 * 512))
 
 
-def test_one_phase_by_hand():
-    layout = Layout(ZERO_BF16, zero_stage=2, num_gpus=8)
-    memory = phases(
-        QWEN, layout, Workload(16, 900, 512, PassTokens(32 * 1412, 32 * 512), PassTokens(8 * 1412, 8 * 512))
-    )
-    p = 1_543_714_304
-    update = memory["update"]
-    assert update.weights == update.reference == 2 * p
-    assert update.optimizer == 12 * p / 8 and update.gradients == 2 * p / 8 and update.cache == 0
-    # bfloat16: a layer keeps 4 h + 2 * 1536 + 2 * 256 + 4 * 8960 numbers and 2 h in float32
-    layer = 2 * (4 * 1536 + 2 * 1536 + 2 * 256 + 4 * 8960) + 4 * 2 * 1536
-    assert update.activations == 8 * 1412 * (28 * 1536 * 2 + 2 * layer)
+def test_a_run_by_hand():
+    memory, p = estimate(QWEN, Layout(ZERO_BF16, zero_stage=2, num_gpus=8), WORK), QWEN.parameters
+    assert memory.weights == memory.reference == 2 * p and memory.optimizer == 12 * p / 8
+    # bfloat16: a layer keeps 6 * 1536 + 2 * 256 + 4 * 8960 numbers and 2 * 1536 in float32
+    layer = 2 * (6 * 1536 + 2 * 256 + 4 * 8960) + 4 * 2 * 1536
+    activations = 8 * 1412 * (28 * 1536 * 2 + 2 * layer)
     # 4,096 answer tokens: two tiles of 4,096 x 32,768 in bfloat16, hidden and head gradients in float32
-    assert update.logits == 2 * 4096 * 32768 * 2 + 4096 * 1536 * 4 + 151_936 * 1536 * 4
-    assert memory["rollout"].cache == 16 * 1412 * 28_672
-    assert memory["rollout"].logits == 16 * 151_936 * (2 + 4 + 4)
-    assert memory["step"].gradients == (2 + 4) * p / 8
-    assert {phase.overhead for phase in memory.values()} == {GPU_OVERHEAD}
-    assert update.total == sum(update) > 12 * p / 8 + GPU_OVERHEAD
+    logits = 2 * 4096 * 32768 * 2 + 4096 * 1536 * 4 + 151_936 * 1536 * 4
+    assert memory.update == 2 * p / 8 + activations + logits
+    # The pass over all rows is larger than sampling 16 of them.
+    assert memory.sampling == 32 * 1412 * (2 * 1536 + 3 * 8960) * 2 + 4096 * 32768 * 2
+    few = estimate(QWEN, Layout(ZERO_BF16), WORK._replace(scoring=PassTokens(0, 0))).sampling
+    assert few == 16 * (1412 * 28_672 + 151_936 * (2 + 4 + 4) + 900 * (2 * 1536 + 3 * 8960) * 2)
+    assert memory.overhead == GPU_OVERHEAD and memory.peak == sum(memory) - min(
+        memory.sampling, memory.update
+    )
 
 
-def test_a_processor_has_narrow_tiles_of_logits_and_no_cuda():
-    layout = Layout(FLOAT32, has_reference=False, compute=4, is_cpu=True)
-    update = phases(QWEN, layout, Workload(4, 100, 50, PassTokens(600, 200), PassTokens(600, 200)))["update"]
+def test_a_cpu_has_narrow_tiles_of_logits_and_no_cuda():
+    layout = Layout(FLOAT32, has_reference=False, compute=4, is_cpu=True, checkpoints_activations=False)
+    memory = estimate(replace(QWEN, layers=0), layout, Workload(4, 100, 50, *[PassTokens(600, 200)] * 2))
     # Two tiles of 200 answer tokens by 256 ids in float32, hidden and head gradients.
-    assert update.logits == 2 * 200 * 256 * 4 + 200 * 1536 * 4 + 151_936 * 1536 * 4
-    assert update.overhead == CPU_OVERHEAD
+    assert memory.update - 4 * QWEN.parameters == 2 * 200 * 256 * 4 + 200 * 1536 * 4 + 151_936 * 1536 * 4
+    assert memory.overhead == CPU_OVERHEAD
 
 
 def test_sampling_under_stage_3_gathers_the_weights():
     layout = Layout(ZERO_BF16, zero_stage=3, num_gpus=8)
+    memory = estimate(QWEN, layout, Workload(0, 1, 1, PassTokens(0, 0), PassTokens(0, 0)))
     live = 4 * 151_936 * 1536  # the embedding, the largest module
-    assert weight_bytes(QWEN, layout) == 2 * QWEN.parameters / 8 + live
-    assert weight_bytes(QWEN, layout) + gathered_bytes(QWEN, layout) == 2 * QWEN.parameters + live
-    assert reference_bytes(QWEN, layout) == 2 * QWEN.parameters / 8
+    assert memory.weights == 2 * QWEN.parameters / 8 + live
+    assert memory.reference == 2 * QWEN.parameters / 8 and memory.sampling == 0
+    one_row = estimate(QWEN, layout, Workload(1, 0, 0, PassTokens(0, 0), PassTokens(0, 0)))
+    assert one_row.sampling == 7 * 2 * QWEN.parameters / 8 + 151_936 * (2 + 4 + 4)
 
 
-def test_fsdp2_gathers_in_float32_and_the_reference_in_one_piece():
-    layout = Layout(FLOAT32, zero_stage=3, num_gpus=8, is_fsdp=True)
-    # Embedding and output layer, which are one here, stay; of the layers, this one and the next are gathered.
-    live = 4 * 151_936 * 1536 + 2 * 4 * 46_797_824
-    assert weight_bytes(QWEN, layout) == 4 * QWEN.parameters / 8 + live
-    memory = phases(QWEN, layout, Workload(16, 900, 512, PassTokens(1412, 512), PassTokens(1412, 512)))
-    assert memory["scoring"].reference == 4 * QWEN.parameters
-    assert memory["update"].reference == 4 * QWEN.parameters / 8
-
-
-def test_a_colocated_engine_takes_its_share_of_the_card_and_the_rollout_needs_no_cache_of_ours():
+def test_a_colocated_engine_takes_its_share_of_the_card_and_sampling_needs_no_cache_of_ours():
     layout = Layout(ZERO_BF16, zero_stage=2, engine_share=0.3)
-    memory = phases(QWEN, layout, Workload(16, 900, 512, PassTokens(1412, 512), PassTokens(1412, 512)))
-    assert memory["rollout"].cache == memory["rollout"].logits == 0
+    assert estimate(QWEN, layout, WORK._replace(scoring=PassTokens(0, 0))).sampling == 0
     assert fits(51.9, 80, 0.3) and not fits(52.1, 80, 0.3)
+    assert fits(22.7, 24) and not fits(22.9, 24)
 
 
 def test_without_zero_nothing_is_sharded_and_ddp_adds_buckets():
-    one, two = Layout(AUTOCAST), Layout(AUTOCAST, num_gpus=2)
-    assert gradient_bytes(bare(10), two) == 2 * gradient_bytes(bare(10), one) == 80
-    assert optimizer_bytes(bare(10), two) == optimizer_bytes(bare(10), one) == 80
-    update = phases(bare(10), one, NO_WORK)["update"]
-    assert update.weights == 40 + 20 and update.reference == 40  # autocast's copies in bfloat16
+    one, two = (estimate(bare(10), Layout(AUTOCAST, num_gpus=n), NO_WORK) for n in (1, 2))
+    # Gradients, their buckets, and autocast's copies in bfloat16.
+    assert one.update == 40 + 20 and two.update == 2 * 40 + 20
+    assert one.weights == two.weights == one.reference == 40 and one.optimizer == two.optimizer == 80
 
 
 def test_an_adapter_needs_no_reference_and_a_quantized_base_half_a_byte():
-    shape = replace(QWEN, adapter_parameters=1000)
-    layers = 28 * 46_797_824
-    layout = Layout(FLOAT32, base_weights=2, layer_weights=NF4)
-    assert weight_bytes(shape, layout) == 4000 + 0.5625 * layers + 2 * (QWEN.parameters - layers)
-    assert reference_bytes(shape, layout) == 0 and gradient_bytes(shape, layout) == 4000
-    assert head_bytes(shape, layout, 100) < head_bytes(QWEN, layout, 100)  # its head has no gradients
-
-
-def test_a_run_fits_only_below_the_usable_share_of_the_card():
-    assert fits(22.7, 24) and not fits(22.9, 24)
+    memory = estimate(replace(QWEN, adapter_parameters=1000), Layout(FLOAT32, frozen=NF4), NO_WORK)
+    assert memory.weights == 4000 + 0.5625 * QWEN.parameters
+    assert memory.reference == 0 and memory.update == 4000  # its head has no gradients
 
 
 @pytest.fixture(scope="module")
