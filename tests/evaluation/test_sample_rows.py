@@ -11,6 +11,7 @@ from cocos.assembly.rules import conditions
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.sample_rows import (
     ExtraTurnKeys,
+    ExtraVerdictKeys,
     SampleRow,
     TurnRow,
     VerdictRow,
@@ -152,8 +153,8 @@ def test_an_agents_turn_and_the_number_of_the_api_key_survive_a_row(problem):
 
 
 def own_keys(schema):
-    """Return the keys of a schema with their types, without those that every turn need not have."""
-    inherited = {TurnRow: ExtraTurnKeys.__annotations__}.get(schema, ())
+    """Return the keys of a schema with their types, without those that only some rows have."""
+    inherited = {TurnRow: ExtraTurnKeys, VerdictRow: ExtraVerdictKeys}.get(schema, schema).__optional_keys__
     return {key: kind for key, kind in get_type_hints(schema).items() if key not in inherited}
 
 
