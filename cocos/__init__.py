@@ -7,7 +7,6 @@ The method, in reading order; standard library only:
     extraction.py     completion -> program
     code_blocks.py    text -> the blocks and lines in it that parse
     program_slice.py  program -> the statements that its tests need
-    data_flow.py      statements -> the names that they bind, read and change
     trajectories.py   Turn, Trajectory, and the rules between turns
     rollout.py        the turn loop: problems + generator + executor -> trajectories
     rewards.py        verdicts -> rewards -> returns -> advantages: the paper's equations

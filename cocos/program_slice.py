@@ -1,89 +1,207 @@
-"""Slice of a program: the module-level statements that its tests need, by data flow.
+"""Slice of a program: the module-level statements that its tests need.
 
 Models write asserts, calls, prints and whole test suites around a solution, and one that fails while the
-program loads would leave no test a verdict. A statement stays if it can change something that the called
-names read, directly or through names that stay, or the state of a module (`random.seed(0)`). By convention
-asserts and prints change nothing, nor do calls of what the tests call: tests make such calls themselves.
+program loads would leave no test a verdict. A definition, an import or an assignment stays if what the tests
+use reads its name, directly or through others. Another statement stays if it touches a variable that they
+read, itself or through functions that it calls, sets an attribute of what they read, or calls a module
+(`random.seed(0)`). Tests call what they call themselves, so such calls touch nothing; asserts do not either.
 
-Where it is open what a statement changes, it stays. A program in which nothing but definitions, imports and
-constants could go is returned as it is. Does not know where a program was found.
+Does not know where a program was found.
 """
 
 import ast
+import builtins
+import copy
 import re
+import symtable
 from collections import Counter
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
-from cocos.data_flow import DEFINITIONS, EVERYTHING, IMPORTS, NAMESPACES, Flow, Statement, statement_of
 from cocos.files.python_parser import parse
 
-_ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_STATELESS = (ast.FunctionDef, ast.AsyncFunctionDef, *_IMPORTS)
+_TEST_MODULES = {"doctest", "hypothesis", "pytest", "timeit", "unittest"}
+_ENDS = {"exit", "quit", "_exit", "abort", "input", "stdin"}  # of a program that runs, not of one that loads
+_HIDDEN = {"eval", "exec", "globals", "locals", "vars"}  # they use names that the source does not show
+
+
+@dataclass(frozen=True, eq=False)
+class _Statement:
+    """A module-level statement and its global names."""
+
+    node: ast.stmt
+    binds: frozenset[str]
+    reads: frozenset[str]  # also in functions that it defines
+    touches: frozenset[str]  # those that it reads when it runs, outside asserts
+    declared: frozenset[str]  # those that its functions bind, by `global`
 
 
 def slice_of(code: str, names: Collection[str] = (), used_names: Collection[str] = ()) -> str:
     """Return a program that parses without the statements that its tests do not need.
 
     Args:
-        names: Names that the tests call. Without them, every definition counts that is no test and no `main`.
+        names: Names that the tests call; empty if they are not known, and then all of the program stays.
         used_names: Further names that the tests use.
 
     """
     body = parse(code).body
-    if all(map(_is_plain, body)):
+    if not names or all(map(_only_defines, body)):
         return code
     try:
-        needed = _needed([statement_of(node) for node in body], names, used_names)
+        statements = [_statement(node) for node in body]
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the program does not compile
         return code
-    left_out = [node for node in body if node not in needed]
-    return code if all(map(_is_plain, left_out)) else _without(code, body, left_out)
+    used = {*names, *used_names}
+    if any(statement.reads & _HIDDEN for statement in statements):
+        used |= {name for s in statements if _only_defines(s.node) for name in s.binds}
+    needed = _Flow(statements, {*names}, used).needed()
+    left_out = [statement.node for statement in statements if statement not in needed]
+    return code if all(map(_only_defines, left_out)) else _without(code, body, left_out)
 
 
-def _needed(
-    statements: list[Statement], names: Collection[str], used_names: Collection[str]
-) -> set[ast.stmt]:
-    flow = Flow(statements, {*names})
-    roots = {*names, *used_names} if names else _definitions(statements)
-    read = flow.read_by(roots, set())
-    live, solution, users = roots | read, flow.called | read, flow.users_of(roots)
-
-    def is_needed(statement: Statement) -> bool:
-        node = statement.node
-        if isinstance(node, ast.ImportFrom) and (node.names[0].name == "*" or node.module == "__future__"):
-            return True
-        changed = statement.binds | flow.changed(statement, solution)
-        return bool(changed & {*live, EVERYTHING}) or (
-            users.isdisjoint(statement.reads) and flow.changes_module(statement)
-        )
-
-    kept: set[Statement] = set()
-    while found := {s for s in statements if s not in kept and is_needed(s)}:
-        kept |= found
-        live |= {name for statement in found for name in statement.reads}
-        if live & {"eval", *NAMESPACES}:  # they may read what the source does not show
-            live |= {name for s in statements if _is_plain(s.node) for name in s.binds}
-    return {statement.node for statement in kept}
-
-
-def _definitions(statements: Iterable[Statement]) -> set[str]:
-    """Return the names of functions and classes that are neither tests nor `main`."""
-    names = set[str]()
-    for statement in statements:
-        node = statement.node
-        is_other_name = isinstance(getattr(node, "value", None), ast.Name | ast.Attribute | ast.Lambda)
-        if isinstance(node, DEFINITIONS) or (isinstance(node, _ASSIGNMENTS) and is_other_name):
-            names |= statement.binds
-    return {name for name in names if name != "main" and not name.lower().startswith("test")}
-
-
-def _is_plain(node: ast.stmt) -> bool:
-    """Return whether a statement alone is no reason to change the program: it only defines something."""
-    if isinstance(node, DEFINITIONS):
+def _only_defines(node: ast.stmt) -> bool:
+    if isinstance(node, _DEFINITIONS):
         return not node.decorator_list
-    if isinstance(node, _ASSIGNMENTS):
+    if isinstance(node, ast.Assign | ast.AnnAssign):
         return not any(isinstance(inner, ast.Call) for inner in ast.walk(node))
     is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return is_text or isinstance(node, (*IMPORTS, ast.Pass))
+    return is_text or isinstance(node, (*_IMPORTS, ast.Pass))
+
+
+# -- names --
+
+
+class _WithoutAsserts(ast.NodeTransformer):
+    def visit_Assert(self, node: ast.Assert) -> ast.Pass:
+        return ast.Pass()
+
+
+def _statement(node: ast.stmt) -> _Statement:
+    binds, reads, declared = _names(node)
+    running = _WithoutAsserts().visit(copy.deepcopy(node))
+    return _Statement(node, binds, reads, _names(running)[1], declared)
+
+
+def _names(node: ast.stmt) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Return the global names that a statement binds, reads, and declares in functions."""
+    table = symtable.symtable(ast.unparse(node), "<code>", "exec")
+    bound = [s for s in table.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()]
+    reads, declared, scopes = set[str](), set[str](), [table]
+    while scopes:
+        scope = scopes.pop()
+        scopes += scope.get_children()
+        for symbol in scope.get_symbols():
+            if symbol.is_declared_global():
+                declared.add(symbol.get_name())
+            elif symbol.is_referenced() and (symbol.is_global() or scope.get_type() != "function"):
+                reads.add(symbol.get_name())
+    binds = frozenset(symbol.get_name() for symbol in bound)
+    return binds, frozenset(reads | declared), frozenset(declared)
+
+
+# -- what is needed --
+
+
+class _Flow:
+    """The statements of a program, and what its tests use of it.
+
+    Args:
+        called: Names that the tests call.
+        used: Names that the tests use, and others that count as used.
+
+    """
+
+    def __init__(self, statements: list[_Statement], called: set[str], used: set[str]) -> None:
+        self.statements, self.called, self.used = statements, called, used
+        self.binders: dict[str, list[_Statement]] = {}
+        for statement in statements:
+            for name in statement.binds | statement.declared:
+                self.binders.setdefault(name, []).append(statement)
+        self.modules = _modules(statement.node for statement in statements)
+        if "*" in self.modules:
+            reads = {name for statement in statements for name in statement.reads}
+            self.modules |= reads - self.binders.keys() - {*dir(builtins)}
+        # Functions and modules have no state of their own.
+        self.variables = {
+            name
+            for name, binders in self.binders.items()
+            if any(name in s.declared or not isinstance(s.node, _STATELESS) for s in binders)
+        }
+        # Of a class that tests use, the objects have the state: an example below it makes one of its own.
+        classes = {s.node.name for s in statements if isinstance(s.node, ast.ClassDef)}
+        self.variables -= called | (classes & used)
+
+    def needed(self) -> set[_Statement]:
+        """Return the statements that the tests need."""
+        live, needed = {*self.used}, set[_Statement]()
+        while found := {s for s in self.statements if s not in needed and self._is_needed(s, live)}:
+            needed |= found
+            live |= {name for statement in found for name in statement.reads}
+        return needed
+
+    def _is_needed(self, statement: _Statement, live: set[str]) -> bool:
+        node = statement.node
+        if isinstance(node, ast.ImportFrom) and (node.module == "__future__" or node.names[0].name == "*"):
+            return True
+        if statement.binds & live:
+            return True
+        if isinstance(node, _DEFINITIONS):  # a decorator or a base may register it
+            names = _loaded(*node.decorator_list, *getattr(node, "bases", ()))
+            return bool((names | (self._touched(names) & self.variables)) & live)
+        if isinstance(node, (*_IMPORTS, ast.Assert)):
+            return False
+        names = self._touched(statement.touches)
+        if _changed(node) & live or names & self.variables & live or names & _HIDDEN:
+            return True
+        sets_up = isinstance(node, ast.Expr) or (isinstance(node, ast.Assign) and _changed(node))
+        return bool(sets_up and statement.reads & self.modules) and not (names & self.used or _ends(node))
+
+    def _touched(self, names: Iterable[str]) -> set[str]:
+        """Add the names that what has these names reads when it is called, unless tests call it."""
+        found, rest = set[str](), [*names]
+        while rest:
+            name = rest.pop()
+            if name not in found and name not in self.called:
+                rest += [read for s in self.binders.get(name, ()) for read in s.touches | s.declared]
+            found.add(name)
+        return found
+
+
+def _modules(nodes: Iterable[ast.stmt]) -> set[str]:
+    """Return the names that are imported from modules other than those of tests; "*" for all of a module."""
+    imports = [node for node in nodes if isinstance(node, _IMPORTS)]
+    return {
+        alias.asname or alias.name.partition(".")[0]
+        for node in imports
+        for alias in node.names
+        if (getattr(node, "module", None) or alias.name).partition(".")[0] not in _TEST_MODULES
+    }
+
+
+def _changed(node: ast.AST) -> set[str]:
+    """Return the names of which a statement sets an attribute or an element."""
+    names = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Attribute | ast.Subscript) and not isinstance(inner.ctx, ast.Load):
+            names |= _loaded(inner.value)
+        elif isinstance(inner, ast.Call) and getattr(inner.func, "id", None) in ("setattr", "delattr"):
+            names |= _loaded(*inner.args[:1])
+    return names
+
+
+def _loaded(*nodes: ast.AST) -> set[str]:
+    return {inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+
+
+def _ends(node: ast.AST) -> bool:
+    words = {getattr(inner, "id", None) or getattr(inner, "attr", None) for inner in ast.walk(node)}
+    return not words.isdisjoint(_ENDS)
+
+
+# -- text --
 
 
 def _without(code: str, body: list[ast.stmt], left_out: list[ast.stmt]) -> str:

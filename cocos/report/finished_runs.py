@@ -122,28 +122,33 @@ class FinishedRun:
         return self.metrics["num_in_child"]
 
     @cached_property
-    def points_of_turns(self) -> list[Point]:
-        """Accuracy against tokens of the first 1, 2, ... turns; [] if the tokens are unknown."""
-        programs_P_K = self._programs_P_K
-        return [point_of_turns(programs_P_K, t) for t in range(1, self.num_turns + 1) if programs_P_K]
-
-    @cached_property
-    def points_of_samples(self) -> list[Point]:
-        """Accuracy against tokens of 1, 2, ... samples of turn 1; [] if the tokens are unknown."""
-        num_samples = min(map(len, self._programs_P_K), default=0)
-        return [point_of_samples(self._programs_P_K, k) for k in range(1, num_samples + 1)]
-
-    @cached_property
-    def _programs_P_K(self) -> list[list[list[PlayedProgram]]]:
-        """Programs of each scored sample, in the order of the task ids; [] if their tokens are unknown."""
+    def programs_K(self) -> dict[str, list[list[PlayedProgram]]]:
+        """By task_id, the programs of each scored sample."""
         carry = self.record["options"].get("carry", "transcript")
         programs_K: dict[str, list[list[PlayedProgram]]] = {}
         for row in self.rows:
             if not has_infra_failure(row):
                 programs_K.setdefault(row["task_id"], []).append(played_programs(row, carry))
-        if not any(p.tokens.sampled for rows in programs_K.values() for row in rows for p in row):
-            return []
-        return [programs_K[task_id] for task_id in sorted(programs_K)]
+        return programs_K
+
+    @cached_property
+    def points_of_turns(self) -> list[Point]:
+        """Accuracy against tokens of the first 1, 2, ... turns; [] if the tokens are unknown."""
+        programs_P_K = self._counted_P_K
+        return [point_of_turns(programs_P_K, t) for t in range(1, self.num_turns + 1) if programs_P_K]
+
+    @cached_property
+    def points_of_samples(self) -> list[Point]:
+        """Accuracy against tokens of 1, 2, ... samples of turn 1; [] if the tokens are unknown."""
+        num_samples = min(map(len, self._counted_P_K), default=0)
+        return [point_of_samples(self._counted_P_K, k) for k in range(1, num_samples + 1)]
+
+    @property
+    def _counted_P_K(self) -> list[list[list[PlayedProgram]]]:
+        """Programs of each scored sample, in the order of the task ids; [] if their tokens are unknown."""
+        programs_P_K = [self.programs_K[task_id] for task_id in sorted(self.programs_K)]
+        programs = (program for rows in programs_P_K for row in rows for program in row)
+        return programs_P_K if any(program.tokens.sampled for program in programs) else []
 
     @cached_property
     def statistics(self) -> SampleStatistics:

@@ -14,13 +14,7 @@ from cocos.report.comparisons import RunComparison, excluded_problems
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.html_report import GENERATOR, error_rows, page_parts
 from cocos.report.summary import beginning, findings
-from cocos.report.tables import (
-    Table,
-    comparison_table,
-    overview_table,
-    run_tables,
-    token_notes,
-)
+from cocos.report.tables import Table, comparison_table, overview_table, run_tables, token_notes
 
 
 def report_page(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> Iterator[bytes]:
