@@ -98,12 +98,15 @@ def extract(
     return Extraction(code, "broken" if code else "prose" if text else "no answer")
 
 
+_MARKER = re.compile(f"{re.escape(BEGIN)}|{re.escape(CORRECT)}")
+
+
 def _after_echo(text: str) -> str:
-    """Return the text after an echoed opening marker, or the text before a marker that follows a program."""
-    for marker in (BEGIN, CORRECT):
-        before, found, after = text.partition(marker)
-        if found:
-            text = before if _DEFINITION.search(before) else _after_echo(after)
+    """Return the text after echoed opening markers, or the text before a marker that follows a program."""
+    while marker := _MARKER.search(text):
+        if _DEFINITION.search(before := text[: marker.start()]):
+            return before
+        text = text[marker.end() :]
     return text
 
 

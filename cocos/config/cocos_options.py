@@ -21,8 +21,8 @@ class RewardOptions:
     reward: str = option(
         "objective",
         "fraction",
-        "Reward: `fraction` or `count` of the tests that pass; `binary`, 1 if all do; `mixed`, the mean "
-        "of fraction and binary; `random`, a control; or a function of your own, `module:function`.",
+        "`fraction` or `count` of passed tests; `binary`, 1 for all; `mixed`, (fraction + binary) / 2; "
+        "`random`, a control; or `module:function`.",
     )
     reward_tests: RewardTests = option(
         "objective", "all", "Tests that pay: `all`, or only the `hidden` ones."
@@ -46,12 +46,7 @@ class RewardOptions:
     turn_weights: list[float] | None = option(
         "objective", None, "Weight of each turn's reward, by default 1; --credit turn."
     )
-    max_at_k: int = option(
-        "objective",
-        1,
-        "Maximise max@k, the expected largest reward of k single attempts, from all k-subsets of a group; "
-        "--num_turns 1.",
-    )
+    max_at_k: int = option("objective", 1, "Maximise max@k, the largest of k rewards; --num_turns 1.")
     beta: float = option("objective", 0.01, "Coefficient of the KL penalty; 0: no reference model.")
     turn_betas: list[float] | None = option(
         "objective", None, "KL coefficient of each turn, instead of --beta."

@@ -42,9 +42,7 @@ class PromptOptions:
         "wording", None, "File with the system message of a chat; by default an agent's, if any."
     )
 
-    chat_template: str | None = option(
-        "prompt", None, "Name of the tokenizer's chat template, if it has several; by default `default`."
-    )
+    chat_template: str | None = option("prompt", None, "Name of one of the tokenizer's chat templates.")
 
     chat_template_kwargs: dict[str, Any] | str | None = option(
         "wording",

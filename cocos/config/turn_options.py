@@ -56,11 +56,7 @@ class TurnOptions(CarryOptions):
         "If a program equals the previous one: `keep` it, `resample` the turn once (not in training), "
         "or `tell` so in the next prompt.",
     )
-    placebo: PlaceboKind = option(
-        "rule",
-        "none",
-        "Control of counterexamples: a `notice`, an `other` problem's tests, or `wrong` values.",
-    )
+    placebo: PlaceboKind = option("rule", "none", "Control: a `notice`, `other` tests, or `wrong` values.")
     visible_tests: int | None = option(
         "prompt", None, "Hide all but the first N tests; hidden ones are scored, never shown."
     )

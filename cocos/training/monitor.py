@@ -142,24 +142,24 @@ class RunWarnings:
     def __init__(self, dead_batches: int = DEAD_BATCHES):
         self.dead_batches = dead_batches
         self._num_dead = 0  # in a row
-        self.num_alive = 0  # of all batches
+        self.total_dead = 0  # of all batches
         self._first_gap: float | None = None
         # Not in the state: a resumed run warns again.
         self._has_warned_in_child = self._has_warned_kl = False
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state to save in a checkpoint, as plain values."""
-        return {"num_dead": self._num_dead, "num_alive": self.num_alive, "first_gap": self._first_gap}
+        return {"num_dead": self._num_dead, "total_dead": self.total_dead, "first_gap": self._first_gap}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
         self._num_dead, self._first_gap = state["num_dead"], state["first_gap"]
-        self.num_alive = state["num_alive"]
+        self.total_dead = state.get("total_dead", 0)  # not counted before 1.2
 
     def check_gradient(self, is_dead: bool) -> None:
         """Warn after `dead_batches` consecutive batches that are dead: without a gradient of the rewards."""
         self._num_dead = self._num_dead + 1 if is_dead else 0
-        self.num_alive += not is_dead
+        self.total_dead += is_dead
         if self._num_dead and self._num_dead % self.dead_batches == 0:
             logger.warning(
                 f"{DEAD} in {self._num_dead} batches in a row, so the rewards teach nothing; {DEAD_REMEDY}"

@@ -328,8 +328,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
                 f"a control: prompts had a placebo for failed tests (--placebo {self.args.placebo})"
             )
         num_updates = self.state.global_step
-        num_dead = num_updates - self.run_warnings.num_alive * self.updates_per_generation
-        if num_dead <= 0:
+        num_dead = min(num_updates, self.run_warnings.total_dead * self.updates_per_generation)
+        if not num_dead:
             return remarks
         effect = ""
         if num_dead == num_updates:

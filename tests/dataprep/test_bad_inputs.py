@@ -158,7 +158,7 @@ CASES: list[tuple[str, dict[Any, Any], str, str, str]] = [
     ("a benchmark that is missing", {"a.jsonl": of(ROW)}, JSONL + " --against b.jsonl", "--against b.jsonl: no such file", "give FILE, NAME or NAME=FILE"),
     ("a benchmark of other rows", {"a.jsonl": of(ROW), "b.jsonl": of({})}, JSONL + " --against b.jsonl", "b.jsonl:1: field 'text' is missing", "describe what the program should do"),
     ("a benchmark under another's name", {"a.jsonl": of(ROW), "b.jsonl": of(ROW)}, JSONL + " --against humaneval=b.jsonl", "b.jsonl:1: field 'prompt' is missing", "check that SOURCE names this data set"),
-    ("a row of another public set", {"a.jsonl": of(RAW_ROWS["kodcode"][0])}, "mbpp --input a.jsonl", "a raw row of the public set kodcode", "prepare_data.py kodcode --input a.jsonl"),
+    ("a row of another public set", {"a.jsonl": of(RAW_ROWS["kodcode"][0])}, "mbpp --input a.jsonl", "a raw row of the public set kodcode", "cocos prepare kodcode --input a.jsonl"),
     ("DebugBench as a file", {"a.json": b"[]"}, "debugbench --input a.json", "contains no python3_*.json", "--input is a folder with both"),
     ("DebugBench without the tests", {"a": Path.mkdir, "a/python3_x.json": b"[]"}, "debugbench --input a", "contains no LeetCodeDataset-*.jsonl", "--input is a folder with both"),
     ("LiveCodeBench without a file", {}, "livecodebench", "--input is missing", "give the livecodebench file"),

@@ -9,7 +9,7 @@ from cocos.generation.scripted import ScriptedGenerator
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.prompts import named_protocol
 from cocos.rollout import rollout
-from cocos.trajectories import begin
+from cocos.trajectories import Rules, begin
 from tests.support.paths import ROOT
 
 
@@ -27,7 +27,7 @@ class Heard(Progress):
 def test_the_turn_loop_names_each_turn_and_its_rows(executor, problem):
     generator = ScriptedGenerator(lambda prompt: "pass\n[DONE]")
     generator.progress = heard = Heard()
-    rollout(begin([problem], 3), generator, executor, named_protocol("cocos"), 2)
+    rollout(begin([problem], 3), generator, executor, named_protocol("cocos"), 2, Rules(temperatures=(1.0,)))
     assert heard.turns == [("turn 1 of 2", 3), ("turn 2 of 2", 3)]
     assert sum(ended for _, ended in heard.added) == 6
 

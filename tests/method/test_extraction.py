@@ -348,3 +348,8 @@ def test_no_right_program_is_lost_and_none_changed_that_parses(program, shape, s
     assert is_right(found.code, problem), found
     if is_exact and "== 5" not in code:  # otherwise what the tests do not need goes with the assert
         assert found.code == code.strip("\n").rstrip()
+
+
+def test_any_number_of_echoed_markers_is_dropped():
+    program = "def double(x):\n    return 2 * x"
+    assert extract("[BEGIN]\n" * 5000 + program, ("double",)).code == program

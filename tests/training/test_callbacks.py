@@ -93,7 +93,7 @@ def test_a_run_without_any_gradient_says_so_at_its_end(make_trainer):
     assert "nothing learnt from rewards: no trajectory earned more" in format_line(first)
     trainer.beta = 0.05
     assert "only the KL divergence (--beta 0.05) changed the model; raise" in trainer.remarks()[0]
-    trainer.run_warnings.num_alive = updates - 1
+    trainer.run_warnings.total_dead = 1
     assert trainer.remarks()[0].startswith(f"1 of {updates} updates learnt nothing")
     trainer = make_trainer()
     trainer.train()

@@ -380,7 +380,7 @@ def test_dead_batches_are_warned_about(make_trainer, caplog):
     trainer.run_warnings.dead_batches = 2
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            trainer.advantages([Score([1.0, 1.0], [0.0, 0.0])] * 2)
+            trainer._check_gradient([Score([1.0, 1.0], [0.0, 0.0])] * 2, None)
     assert "2 batches in a row" in caplog.text and "raise --temperature" in caplog.text
 
 
