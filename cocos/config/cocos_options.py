@@ -21,8 +21,8 @@ class RewardOptions:
     reward: str = option(
         "objective",
         "fraction",
-        "`fraction` or `count` of passed tests; `binary`; `mixed`, the mean of fraction and binary; "
-        "`random`, a control; or a `module:function`.",
+        "`fraction` or `count` of passed tests; `binary`; `mixed`, the mean of both; "
+        "`random`, a control; or `module:function`.",
     )
     reward_tests: RewardTests = option(
         "objective", "all", "Tests that pay: `all`, or only the `hidden` ones."
@@ -35,7 +35,7 @@ class RewardOptions:
         "trajectory",
         "Trained turns and returns (r_t: reward of turn t). `trajectory`: all, each with its part of the "
         "sum of gamma^(T-t) * (r_t - r_(t-1)). `turn`: all, the sum of gamma^(s-t) * r_s over s >= t. "
-        "`last`: turn T; the others are shared.",
+        "`last`: turn T.",
     )
     gamma: float = option(
         "objective", 0.5, "Discount factor between turns, in [0, 1]; see --credit.", aliases=("--weight",)
