@@ -35,7 +35,7 @@ class RewardOptions:
         "trajectory",
         "Trained turns and returns (r_t: reward of turn t). `trajectory`: all, each with its part of the "
         "sum of gamma^(T-t) * (r_t - r_(t-1)). `turn`: all, the sum of gamma^(s-t) * r_s over s >= t. "
-        "`last`: turn T.",
+        "`last`: turn T; a group shares the others.",
     )
     gamma: float = option(
         "objective", 0.5, "Discount factor between turns, in [0, 1]; see --credit.", aliases=("--weight",)
