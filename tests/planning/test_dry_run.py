@@ -293,18 +293,17 @@ def test_a_problem_without_reference_is_played_with_a_placeholder(bare_base, tmp
 
 
 @pytest.mark.parametrize(
-    ("flags", "precision", "base", "compute"),
+    ("flags", "precision", "frozen", "compute"),
     [
         ((), FLOAT32, 4, 4),
         (("--bf16", "true"), AUTOCAST, 4, 2),
         (("--use_peft", "true", "--dtype", "bfloat16"), FLOAT32, 2, 2),
-        (("--use_peft", "true", "--dtype", "bfloat16", "--load_in_4bit", "true"), PURE_BF16, 2, 2),
+        (("--use_peft", "true", "--dtype", "bfloat16", "--load_in_4bit", "true"), PURE_BF16, NF4, 2),
     ],
 )
-def test_precision_follows_the_options(flags, precision, base, compute):
+def test_precision_follows_the_options(flags, precision, frozen, compute):
     needed = ["--model_name_or_path", "m", "--train_data", "t", "--output_dir", "o", "--report_to", "none"]
     args = parse_options(CoCoSConfig, "", [*needed, *flags])
     layout = run_layout(args, None, has_reference=True)
-    assert (layout.precision, layout.base_weights, layout.compute) == (precision, base, compute)
-    assert layout.layer_weights == (NF4 if "--load_in_4bit" in flags else None)
+    assert (layout.precision, layout.frozen, layout.compute) == (precision, frozen, compute)
     assert (layout.zero_stage, layout.num_gpus, layout.precision is ZERO_BF16) == (0, 1, False)
