@@ -154,7 +154,7 @@ def _bound(node: ast.AST, is_deep: bool = False) -> Iterator[str]:
             yield child.name
         elif isinstance(child, ast.alias):
             yield child.asname or child.name.partition(".")[0]
-        elif isinstance(child, ast.Name) and not isinstance(child.ctx, ast.Load):
+        elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
             yield child.id
         elif isinstance(child, ast.arg):
             yield child.arg
@@ -170,6 +170,12 @@ def _defines(tree: ast.Module, names: Collection[str]) -> bool:
     return not set(names).isdisjoint(_bound(tree))
 
 
+def _only_imports(tree: ast.Module, names: Collection[str]) -> bool:
+    imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    others = [node for node in tree.body if node not in imports]
+    return bool(names) and not _defines(ast.Module(others, []), names)
+
+
 def _undefined(node: ast.AST, defined: Collection[str] = ()) -> set[str]:
     """Return the names that a program, or a statement of it, uses and does not define."""
     used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
@@ -183,7 +189,9 @@ def _undefined(node: ast.AST, defined: Collection[str] = ()) -> set[str]:
 def _search(text: str, names: Collection[str], is_truncated: bool) -> Extraction | None:
     """Return the program that some blocks or lines of a text define; None if there is none."""
     blocks = blocks_of(text, is_truncated)
-    if defining := [i for i, block in enumerate(blocks) if _defines(block.tree, names)]:
+    defining = [i for i, block in enumerate(blocks) if _defines(block.tree, names)]
+    # A block with tests may import the solution from a module that does not exist.
+    if defining := [i for i in defining if not _only_imports(blocks[i].tree, names)] or defining:
         # Chat models often show an example or a draft first, so the last block counts.
         return _assemble(blocks, defining[-1], names, "block")
     for form in line_forms(text):

@@ -4,7 +4,9 @@ Models write asserts, calls, prints and whole test suites around a solution, and
 program loads would leave no test a verdict. A definition, an import or an assignment stays if what the tests
 use reads its name, directly or through others. Another statement stays if it touches a variable that they
 read, itself or through functions that it calls, sets an attribute of what they read, or calls a module
-(`random.seed(0)`). Tests call what they call themselves, so such calls touch nothing; asserts do not either.
+that they use (`random.seed(0)`) or the interpreter. Tests call what they call themselves, so such calls touch
+nothing; asserts do not either. A name that is bound anew below all that reads it is another variable; of a
+global that functions read, there is only one, unless it has the name of a builtin.
 
 Does not know where a program was found.
 """
@@ -24,6 +26,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _STATELESS = (ast.FunctionDef, ast.AsyncFunctionDef, *_IMPORTS)
 _TEST_MODULES = {"doctest", "hypothesis", "pytest", "timeit", "unittest"}
+_INTERPRETER = {"builtins", "sys"}  # what is set there holds for all modules
 _ENDS = {"exit", "quit", "_exit", "abort", "input", "stdin"}  # of a program that runs, not of one that loads
 _HIDDEN = {"eval", "exec", "globals", "locals", "vars"}  # they use names that the source does not show
 
@@ -32,11 +35,13 @@ _HIDDEN = {"eval", "exec", "globals", "locals", "vars"}  # they use names that t
 class _Statement:
     """A module-level statement and its global names."""
 
+    position: int
     node: ast.stmt
     binds: frozenset[str]
     reads: frozenset[str]  # also in functions that it defines
     touches: frozenset[str]  # those that it reads when it runs, outside asserts
     declared: frozenset[str]  # those that its functions bind, by `global`
+    later: frozenset[str]  # those that its functions read, when they are called
 
 
 def slice_of(code: str, names: Collection[str] = (), used_names: Collection[str] = ()) -> str:
@@ -51,7 +56,7 @@ def slice_of(code: str, names: Collection[str] = (), used_names: Collection[str]
     if not names or all(map(_only_defines, body)):
         return code
     try:
-        statements = [_statement(node) for node in body]
+        statements = [_statement(*numbered) for numbered in enumerate(body)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the program does not compile
         return code
     used = {*names, *used_names}
@@ -79,17 +84,17 @@ class _WithoutAsserts(ast.NodeTransformer):
         return ast.Pass()
 
 
-def _statement(node: ast.stmt) -> _Statement:
-    binds, reads, declared = _names(node)
+def _statement(position: int, node: ast.stmt) -> _Statement:
+    binds, reads, declared, later = _names(node)
     running = _WithoutAsserts().visit(copy.deepcopy(node))
-    return _Statement(node, binds, reads, _names(running)[1], declared)
+    return _Statement(position, node, binds, reads, _names(running)[1], declared, later)
 
 
-def _names(node: ast.stmt) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Return the global names that a statement binds, reads, and declares in functions."""
+def _names(node: ast.stmt) -> tuple[frozenset[str], ...]:
+    """Return the global names that a statement binds, reads, and declares and reads in functions."""
     table = symtable.symtable(ast.unparse(node), "<code>", "exec")
     bound = [s for s in table.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()]
-    reads, declared, scopes = set[str](), set[str](), [table]
+    reads, declared, later, scopes = set[str](), set[str](), set[str](), [table]
     while scopes:
         scope = scopes.pop()
         scopes += scope.get_children()
@@ -97,9 +102,10 @@ def _names(node: ast.stmt) -> tuple[frozenset[str], frozenset[str], frozenset[st
             if symbol.is_declared_global():
                 declared.add(symbol.get_name())
             elif symbol.is_referenced() and (symbol.is_global() or scope.get_type() != "function"):
-                reads.add(symbol.get_name())
+                (later if scope.get_type() == "function" else reads).add(symbol.get_name())
     binds = frozenset(symbol.get_name() for symbol in bound)
-    return binds, frozenset(reads | declared), frozenset(declared)
+    later |= declared
+    return binds, frozenset(reads | later), frozenset(declared), frozenset(later)
 
 
 # -- what is needed --
@@ -121,9 +127,10 @@ class _Flow:
             for name in statement.binds | statement.declared:
                 self.binders.setdefault(name, []).append(statement)
         self.modules = _modules(statement.node for statement in statements)
+        self.tries = {"print", *(name for name, module in self.modules.items() if module in _TEST_MODULES)}
         if "*" in self.modules:
             reads = {name for statement in statements for name in statement.reads}
-            self.modules |= reads - self.binders.keys() - {*dir(builtins)}
+            self.modules |= dict.fromkeys(reads - self.binders.keys() - {*dir(builtins)}, "*")
         # Functions and modules have no state of their own.
         self.variables = {
             name
@@ -136,14 +143,28 @@ class _Flow:
 
     def needed(self) -> set[_Statement]:
         """Return the statements that the tests need."""
-        live, needed = {*self.used}, set[_Statement]()
-        while found := {s for s in self.statements if s not in needed and self._is_needed(s, live)}:
+        needed = set[_Statement]()
+        last_reads = dict.fromkeys(self.used, len(self.statements))
+        while found := {s for s in self.statements if s not in needed and self._is_needed(s, last_reads)}:
             needed |= found
-            live |= {name for statement in found for name in statement.reads}
+            for statement in found:
+                for name in statement.reads:
+                    is_read_later = name in statement.later - {*dir(builtins)} | statement.declared
+                    read = len(self.statements) if is_read_later else statement.position
+                    last_reads[name] = max(read, last_reads.get(name, 0))
         return needed
 
-    def _is_needed(self, statement: _Statement, live: set[str]) -> bool:
-        node = statement.node
+    def _is_needed(self, statement: _Statement, last_reads: dict[str, int]) -> bool:
+        node, live = statement.node, {*last_reads}
+        if not isinstance(node, (*_DEFINITIONS, *_IMPORTS)):
+            live -= {
+                name
+                for name, last in last_reads.items()
+                if any(last <= s.position <= statement.position for s in self.binders.get(name, ()))
+            }
+        defined = {s.node.name for s in self.statements if isinstance(s.node, _DEFINITIONS)}
+        if isinstance(node, _IMPORTS) and statement.binds & self.called & defined:
+            return False
         if isinstance(node, ast.ImportFrom) and (node.module == "__future__" or node.names[0].name == "*"):
             return True
         if statement.binds & live:
@@ -153,11 +174,14 @@ class _Flow:
             return bool((names | (self._touched(names) & self.variables)) & live)
         if isinstance(node, (*_IMPORTS, ast.Assert)):
             return False
-        names = self._touched(statement.touches)
-        if _changed(node) & live or names & self.variables & live or names & _HIDDEN:
+        names = self._touched(statement.touches - ((last_reads.keys() | statement.binds) - live))
+        is_trial = not names.isdisjoint(self.called) or not statement.reads.isdisjoint(self.tries)
+        if _changed(node) & live or names & self.variables & live or (names & _HIDDEN and not is_trial):
             return True
         sets_up = isinstance(node, ast.Expr) or (isinstance(node, ast.Assign) and _changed(node))
-        return bool(sets_up and statement.reads & self.modules) and not (names & self.used or _ends(node))
+        modules = {self.modules[name] for name in statement.reads & self.modules.keys()}
+        used = _INTERPRETER | {self.modules[name] for name in live & self.modules.keys()}
+        return bool(sets_up and modules & used) and not (is_trial or names & self.used or _ends(node))
 
     def _touched(self, names: Iterable[str]) -> set[str]:
         """Add the names that what has these names reads when it is called, unless tests call it."""
@@ -170,14 +194,15 @@ class _Flow:
         return found
 
 
-def _modules(nodes: Iterable[ast.stmt]) -> set[str]:
-    """Return the names that are imported from modules other than those of tests; "*" for all of a module."""
-    imports = [node for node in nodes if isinstance(node, _IMPORTS)]
+def _modules(nodes: Iterable[ast.stmt]) -> dict[str, str]:
+    """Return the modules of imported names; "*" has the name of a module of which all is imported."""
     return {
-        alias.asname or alias.name.partition(".")[0]
-        for node in imports
+        alias.asname or alias.name.partition(".")[0]: (getattr(node, "module", None) or alias.name).partition(
+            "."
+        )[0]
+        for node in nodes
+        if isinstance(node, _IMPORTS)
         for alias in node.names
-        if (getattr(node, "module", None) or alias.name).partition(".")[0] not in _TEST_MODULES
     }
 
 

@@ -76,6 +76,13 @@ TAILS = {
     "a second text": '"""Tests"""\nassert f([]) == []',
     "non-ASCII": "print('é'); assert f([]) == [], 'für []'",
     "a type alias": "Numbers = list[int]\nnumbers: Numbers = f([])",
+    "modules that the solution does not use": "import time\nimport warnings\ntime.sleep(99)\nwarnings.simplefilter('error')\nwarnings.warn('no tests')",
+    "a drawing": "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
+    "a logger": "import logging\nlogger = logging.getLogger(__name__)\nlogger.setLevel(logging.INFO)\nlogger.info(f([]))",
+    "an event loop of asserts": "import asyncio\nasync def run():\n    assert f([]) == []\nasyncio.get_event_loop().run_until_complete(run())",
+    "namespaces of a trial": "import doctest, timeit\ndoctest.run_docstring_examples(f, globals())\nprint(timeit.timeit('f([])', globals=globals()))\nprint(eval('f([])'))",
+    "an import of the solution": "from your_module import f\nassert f([]) == []",
+    "names of builtins": "sorted = [[3], []]\nset = 0\nfor input in sorted:\n    set += len(f(input))\nprint(set)",
     "own tests in a class": "class TestF:\n    def run(self):\n        assert f([]) == []\n\nTestF().run()",
 }  # fmt: skip
 
@@ -185,6 +192,31 @@ def test_a_line_that_the_solution_needs_stays(name):
         slice_of(f"{code}\n{line}\n\n# Tests\nassert f([1]) == [2], 'no'\nprint(f([3]))", NEEDED, NEEDED)
         == stays
     )
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "for n, given in enumerate([[1], []]):\n    assert f(given) == n",
+        "n = 0\nwhile n < 2:\n    assert f([n]) == n\n    n += 1",
+        "n = [3]\nassert f(n)",
+    ],
+)
+def test_a_name_of_a_build_that_a_trial_binds_anew_is_another_variable(tail):
+    code = "n = 9\nTABLE = [0] * n\nfor n in range(n):\n    TABLE[n] = n\ndef f(numbers):\n    return sorted(TABLE[i] for i in numbers)"
+    assert slice_of(f"{code}\n{tail}", NEEDED) == code
+
+
+def test_a_builtin_that_is_bound_above_its_reader_or_by_it_stays():
+    code = "max = 9\ndef f(numbers):\n    global sum\n    sum += 1\n    return [min(n, max) for n in numbers]\nsum = 0"
+    assert slice_of(f"{code}\nprint(f([]))", NEEDED) == code
+
+
+def test_a_block_that_imports_the_solution_does_not_define_it():
+    text = f"```python\n{WRONG}\n```\nTests:\n```python\nfrom your_module import f\nassert f([]) == []\n```"
+    assert extract(text, NEEDED).code == WRONG
+    library = "from math import gcd"
+    assert extract(f"```python\n{library}\n```", {"gcd"}).code == library
 
 
 def test_without_names_that_the_tests_call_the_whole_program_stays():
