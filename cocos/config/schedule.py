@@ -22,20 +22,17 @@ def new_schedule(args: TrainingArguments, optimizer: Optimizer, num_updates: int
         ValueError: The options fit no schedule, or an update would have rate 0.
 
     """
+    kind, kwargs, warmup = (
+        args.lr_scheduler_type,
+        args.lr_scheduler_kwargs,
+        args.get_warmup_steps(num_updates),
+    )
     try:
-        schedule = get_scheduler(
-            args.lr_scheduler_type,
-            optimizer,
-            args.get_warmup_steps(num_updates),
-            num_updates,
-            args.lr_scheduler_kwargs,
-        )
+        schedule = get_scheduler(kind, optimizer, warmup, num_updates, kwargs)
         avoid_rate_zero(schedule, num_updates)
     except (TypeError, ValueError) as error:
-        kwargs = json.dumps(args.lr_scheduler_kwargs or {})
-        raise ValueError(
-            f"--lr_scheduler_type {args.lr_scheduler_type.value}, --lr_scheduler_kwargs {kwargs}: {error}"
-        ) from None
+        options = f"--lr_scheduler_type {kind.value}, --lr_scheduler_kwargs {json.dumps(kwargs or {})}"
+        raise ValueError(f"{options}: {error}") from None
     return schedule
 
 
