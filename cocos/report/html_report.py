@@ -37,11 +37,7 @@ def page_parts(
     """Yield the parts of the page, a row at a time; `charts` are None without matplotlib."""
     script = _read("programs.js") + _read("trajectories.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    shown = [
-        tables.overview_table(runs),
-        *tables.run_tables(runs, comparisons),
-        tables.comparison_table(comparisons),
-    ]
+    shown = [tables.overview_table(runs), *tables.run_tables(runs, comparisons)]
     templates: dict[str, int] = {}  # filled while the rows are written
     page = _environment().get_template("report.html.jinja")
     return page.generate(
@@ -50,7 +46,7 @@ def page_parts(
         beginning=beginning(runs),
         findings=list(findings(runs, comparisons)),
         caveats=caveats(runs, comparisons),
-        lacks_interval=any(tables.NO_INTERVAL_NOTE in table.notes for table in shown),
+        lacks_interval=tables.NO_INTERVAL_NOTE in tables.notes_of(shown),
         groups=group_by_conditions(runs),
         token_tables=tables.token_tables(runs),
         token_notes=tables.token_notes(runs),

@@ -14,7 +14,7 @@ from cocos.report.comparisons import RunComparison, excluded_problems
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.html_report import GENERATOR, error_rows, page_parts
 from cocos.report.summary import beginning, findings
-from cocos.report.tables import Table, comparison_table, overview_table, run_tables, token_notes
+from cocos.report.tables import Table, notes_of, overview_table, run_tables, token_notes
 
 
 def report_page(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> Iterator[bytes]:
@@ -68,18 +68,13 @@ def save_report(
 
 def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> str:
     """Return the contents of report.md."""
-    overview, tables = overview_table(runs), run_tables(runs, comparisons)
+    overview, *tables = [overview_table(runs), *run_tables(runs, comparisons)]
     parts = [beginning(runs), _section(overview), *findings(runs, comparisons)]
     parts += [f"**Caution.** {sentence}" for sentence in caveats(runs, comparisons)]
     parts += [_section(table) for table in tables]
-    if comparisons:
-        tables.append(comparison_table(comparisons))
-        parts += [_section(tables[-1]), *excluded_problems(comparisons)]
-        parts += ["\n".join(_gained_and_lost(comparisons))]
-    parts += dict.fromkeys(note for table in [overview, *tables] for note in table.notes)
-    parts += token_notes(runs)
-    parts += ["## Errors", _errors(runs)]
-    return "\n\n".join(parts) + "\n"
+    parts += [*excluded_problems(comparisons), "\n".join(_gained_and_lost(comparisons))]
+    parts += [*notes_of([overview, *tables]), *token_notes(runs), "## Errors", _errors(runs)]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _section(table: Table) -> str:
@@ -117,16 +112,14 @@ def print_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunCompariso
     """Print the summary, the tables of the runs, and one table of all comparisons."""
     width = shutil.get_terminal_size(fallback=(WIDTH_OF_FILES, 24)).columns
     overview, *tables = [overview_table(runs), *run_tables(runs, comparisons)]
-    if comparisons:
-        tables.append(comparison_table(comparisons))
     _print_sentences([beginning(runs)], width)
     _print_table(overview, width)
     cautions = [f"caution: {sentence}" for sentence in caveats(runs, comparisons)]
     _print_sentences([*findings(runs, comparisons), *cautions], width)
     for table in tables:
         _print_table(table, width)
-    notes = dict.fromkeys(note for table in [overview, *tables] for note in table.notes)
-    _print_sentences([*excluded_problems(comparisons), *notes, *token_notes(runs)], width)
+    notes = [*notes_of([overview, *tables]), *token_notes(runs)]
+    _print_sentences([*excluded_problems(comparisons), *notes], width)
 
 
 def _print_sentences(sentences: Sequence[str], width: int) -> None:

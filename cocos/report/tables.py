@@ -100,10 +100,16 @@ class Table:
 
 
 def run_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> list[Table]:
-    """Return the tables of accuracies, one per conditions, those of tokens, and the further tables."""
+    """Return the tables of accuracies, one per conditions, those of tokens, and all others."""
     groups = group_by_conditions(runs)
     accuracies = [accuracy_table(group, accuracy_heading(conditions)) for conditions, group in groups.items()]
-    return [*accuracies, *token_tables(runs), *further_tables(runs, comparisons)]
+    compared = [comparison_table(comparisons)] if comparisons else []
+    return [*accuracies, *token_tables(runs), *further_tables(runs, comparisons), *compared]
+
+
+def notes_of(tables: Sequence[Table]) -> list[str]:
+    """Return the notes of tables, each once."""
+    return list(dict.fromkeys(note for table in tables for note in table.notes))
 
 
 def further_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> list[Table]:
