@@ -214,19 +214,12 @@ def _test_command(card: ModelCard, args: TrainingArguments) -> str:
         "output_dir": f"{os.path.normpath(str(args.output_dir))}_eval",
     }
     defaults = default_values(EvalConfig)
-    options |= {
-        name: value
-        for name in EVALUATED_AS_TRAINED
-        if (value := card.options.get(name, defaults[name])) != defaults[name]
-    }
+    trained = {name: card.options.get(name, defaults[name]) for name in EVALUATED_AS_TRAINED}
+    options |= {name: value for name, value in trained.items() if value != defaults[name]}
     words: list[str] = []
     for name, value in options.items():
-        texts = (
-            map(str, value)
-            if isinstance(value, list)
-            else [value if isinstance(value, str) else json.dumps(value)]
-        )
-        words += [f"--{name}", *texts]
+        text = value if isinstance(value, str | list) else json.dumps(value)
+        words += [f"--{name}", *([text] if isinstance(text, str) else text)]
     return command_line("eval", *words)
 
 
@@ -243,14 +236,8 @@ def _parameters_text(model: nn.Module) -> str:
     # Under ZeRO-3 a parameter is empty until it is gathered; DeepSpeed keeps its size in ds_numel.
     sizes = [(getattr(p, "ds_numel", p.numel()), p.requires_grad) for p in model.parameters()]
     total, trained = sum(size for size, _ in sizes), sum(size for size, is_trained in sizes if is_trained)
-    text = f"{_count_text(total)} parameters"
-    return text if trained == total else f"{text}, {_count_text(trained)} of them trained (LoRA)"
-
-
-def _count_text(count: int) -> str:
-    if count >= 1e9:
-        return f"{count / 1e9:.2f} B"
-    return f"{count / 1e6:.1f} M" if count >= 1e5 else f"{count:,}"
+    text = f"{total / 1e6:,.4g} M parameters"
+    return text if trained == total else f"{text}, {trained / 1e6:,.4g} M of them trained (LoRA)"
 
 
 def _device_text(args: TrainingArguments) -> str:
