@@ -168,8 +168,11 @@ def _source_name(text: str) -> str:
 
 
 def _refuse_file_as_source(path: Path) -> None:
-    """Raise ValueError for the path of a file or a folder, with the command that it needs."""
-    if path.exists():
+    """Raise ValueError for the path of a file or a folder, with the command that it needs.
+
+    A folder owner/name is the data set of the hub of that name, as `datasets` reads it.
+    """
+    if path.exists() and not (path.is_dir() and len(path.parts) == 2):
         what = "folder" if path.is_dir() else "file"
         raise ValueError(
             f"{path} is a {what}; SOURCE is its format, and --input the {what}: {file_command(path)}"
