@@ -153,7 +153,7 @@ def main() -> None:
         problems += of_file
         rates += solve_rates(load_runs([folder])[0], of_file, file.stem)
     if repeated := [task_id for task_id, count in Counter(p.task_id for p in problems).items() if count > 1]:
-        raise ValueError(f"problem {listed(repeated)} is in two files; make every id unique")
+        raise ValueError(f"in two files: problems {listed(repeated)}; make every id unique")
     shares = [rate.share for rate in rates]
     print(counts_line(shares, low, high))
     selected = select(problems, shares, low, high)

@@ -291,7 +291,8 @@ def test_a_hostile_program_changes_nothing_outside_its_sandbox(agent, executor, 
     target = tmp_path / "kept.txt"
     target.write_text("kept")
     attack = (
-        f"import os\ntry:\n    os.remove({str(target)!r})\nexcept OSError:\n    pass\n{BUGGY}\ndouble.x = 1"
+        f"import os\ntry:\n    os.remove({str(target)!r})\n    DONE = 1\nexcept OSError:\n    DONE = 0\n"
+        f"{BUGGY}\ndouble.x = DONE"
     )
     answer = run_code(attack) if agent == "tools" else fenced(attack)
     played = play(agent, Queue(answer), executor, num_turns=1)

@@ -175,5 +175,6 @@ def test_what_cannot_be_imported_is_refused(file, tmp_path):
     (tmp_path / "empty.gguf").touch()
     with pytest.raises(ValueError, match=r"empty\.gguf: not a GGUF file"):
         import_gguf(tmp_path / "empty.gguf", tmp_path / "new")
-    with pytest.raises(ValueError, match=f"{tmp_path} contains .*; choose a new or an empty folder"):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match=f"{tmp_path} contains notes.txt; choose a new or an empty folder"):
         import_gguf(file, tmp_path)

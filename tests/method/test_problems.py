@@ -226,7 +226,7 @@ def test_a_list_that_is_cut_off_names_the_line_at_which_it_breaks(tmp_path):
 
 def test_a_missing_file_and_a_folder_are_refused_by_name(tmp_path):
     assert "no such file; give the path of a JSON or JSONL file" in refusal(tmp_path / "absent.jsonl")
-    assert "cannot be read" in refusal(tmp_path)
+    assert "is a folder; give a file" in refusal(tmp_path)
 
 
 data = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)  # keeps NUL and CR, unlike source

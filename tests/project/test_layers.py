@@ -39,6 +39,10 @@ RESUMABLE = {
     "_finalize_training",
     "_determine_best_metric",
     "_issue_warnings_after_load",
+    "create_scheduler",
+    "_get_learning_rate",
+    "_load_optimizer_and_scheduler",
+    "_init_training_state",
 }
 
 
@@ -106,10 +110,11 @@ def test_the_resumable_trainer_overrides_methods_that_transformers_has():
         "remarks",
         "collapsed",
         "stop_on_signal",
+        "has_other_evaluation",
         "_complete",
     } == RESUMABLE
     assert set(vars(Trainer)) >= RESUMABLE
-    for name in RESUMABLE - {"_run_epoch", "create_model_card"}:
+    for name in RESUMABLE - {"_run_epoch", "create_model_card", "_init_training_state"}:
         ours, theirs = (
             list(inspect.signature(getattr(c, name)).parameters) for c in (ResumableTrainer, Trainer)
         )

@@ -111,7 +111,7 @@ def test_several_files_have_one_profile_and_no_id_twice(folder, tmp_path, monkey
     assert [p.task_id for p in load_problems(tmp_path / "selected.jsonl")] == ["c", "b", "a", "E", "D"]
     assert "more,C,1,0,0.0" in (tmp_path / "selected.profile.csv").read_text()
     words = ("--solved", 0.5, 1, "--output", tmp_path / "again.jsonl")
-    with pytest.raises(ValueError, match="problem 'e' is in two files"):
+    with pytest.raises(ValueError, match="in two files: problems 'e', 'd'"):
         run(monkeypatch, *pairs[:2], *pairs[:2], *words)
     with pytest.raises(ValueError, match="or several such pairs"):
         run(monkeypatch, *pairs[:3], *words)
