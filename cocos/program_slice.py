@@ -131,6 +131,7 @@ class _Flow:
         if "*" in self.modules:
             reads = {name for statement in statements for name in statement.reads}
             self.modules |= dict.fromkeys(reads - self.binders.keys() - {*dir(builtins)}, "*")
+        self.defined = {s.node.name for s in statements if isinstance(s.node, _DEFINITIONS)}
         # Functions and modules have no state of their own.
         self.variables = {
             name
@@ -162,8 +163,7 @@ class _Flow:
                 for name, last in last_reads.items()
                 if any(last <= s.position <= statement.position for s in self.binders.get(name, ()))
             }
-        defined = {s.node.name for s in self.statements if isinstance(s.node, _DEFINITIONS)}
-        if isinstance(node, _IMPORTS) and statement.binds & self.called & defined:
+        if isinstance(node, _IMPORTS) and statement.binds & self.defined & self.called:
             return False
         if isinstance(node, ast.ImportFrom) and (node.module == "__future__" or node.names[0].name == "*"):
             return True

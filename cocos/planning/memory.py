@@ -40,7 +40,7 @@ class Memory(NamedTuple):
 
     @property
     def peak(self) -> float:
-        """What stays, and the larger phase."""
+        """Sum of the parts that stay and of the larger phase."""
         return sum(self[:4]) + max(self.sampling, self.update)
 
 
