@@ -236,7 +236,7 @@ def _parameters_text(model: nn.Module) -> str:
     # Under ZeRO-3 a parameter is empty until it is gathered; DeepSpeed keeps its size in ds_numel.
     sizes = [(getattr(p, "ds_numel", p.numel()), p.requires_grad) for p in model.parameters()]
     total, trained = sum(size for size, _ in sizes), sum(size for size, is_trained in sizes if is_trained)
-    text = f"{total / 1e6:,.4g} M parameters"
+    text = f"{total / 1e6:,.1f} M parameters"
     return text if trained == total else f"{text}, {trained / 1e6:,.4g} M of them trained (LoRA)"
 
 
