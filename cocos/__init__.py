@@ -4,6 +4,7 @@ The method, in reading order; standard library only:
 
     problems.py       Problem, and MBPP-format rows in and out
     prompts.py        every word that the model sees, feedback included
+    carry.py          what a later prompt has of earlier turns
     extraction.py     completion -> program
     code_blocks.py    text -> the blocks and lines in it that parse
     program_slice.py  program -> the statements that its tests need

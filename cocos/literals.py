@@ -3,7 +3,6 @@
 from typing import Literal
 
 Feedback = Literal["none", "verdict", "error"]  # on the previous program, in the next prompt
-Carry = Literal["transcript", "counterexamples", "nothing"]  # from earlier turns into a prompt
 PlaceboKind = Literal["none", "notice", "other", "wrong"]  # instead of what failed tests say
 OnRepeat = Literal["keep", "resample", "tell"]  # treatment of a program that equals the previous one
 RewardKind = Literal["fraction", "binary", "mixed", "count", "random"]

@@ -5,7 +5,7 @@ golden tests compare them. The constants have the sentences; a `PromptProtocol` 
 Does not know tokens or how programs are run.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import Formatter
 from types import MappingProxyType
@@ -44,8 +44,6 @@ TEMPLATE_PLACEHOLDERS = {  # of own wording
 Failures = Mapping[int, Sequence[str]]
 LOAD = -1
 NO_FAILURES: Failures = MappingProxyType({})
-# A problem and its failed tests -> what is shown of them.
-Placebo = Callable[[Problem, Failures], tuple[Problem, Failures]]
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The turn loop. Training, evaluation and Boost data all call `rollout`; only the generator differs.
 
 Transcripts are token-exact: the prompt of turn t+1 is the prompt of turn t, the sampled ids, and the ids of
-the next message. Nothing is decoded and encoded again, so training sees exactly the sampled ids. Other rules
-carry no transcript (`Rules.carry`): each prompt is turn 1's message, with the failed tests or without them.
+the next message. Nothing is decoded and encoded again, so training sees exactly the sampled ids. Other ways
+to carry earlier turns (`cocos.carry`) begin each prompt anew.
 Programs run while the model generates the next turn. `Play` is one trajectory under way; agents
 (`cocos.agents`) play it, too. Does not know rewards, models or files.
 """
@@ -13,19 +13,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from cocos.carry import Shown
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program
 from cocos.extraction import Extraction, extract, split_thought
 from cocos.generation import Completion, Generator, Role
 from cocos.problems import Problem
-from cocos.prompts import (
-    DONE,
-    REPEATED,
-    Failures,
-    PromptProtocol,
-    feedback_message,
-    passes_visible_tests,
-    shown_tests,
-)
+from cocos.prompts import DONE, REPEATED, PromptProtocol, feedback_message, passes_visible_tests, shown_tests
 from cocos.trajectories import Rules, Step, Trajectory, Turn, as_program
 
 PAPER_RULES = Rules()  # no feedback, every turn is played
@@ -169,8 +162,8 @@ class Play:
             return self.context.generator.start(message, protocol.is_chat, protocol.system, protocol.tools)
         return self.extend(self.turns[-1].prompt_ids, self.turns[-1].completion, message)
 
-    def shown_problem(self) -> tuple[Problem, Failures]:
-        """Return the problem and the failed tests as the next prompt shows them, if it has no transcript.
+    def shown_problem(self) -> Shown:
+        """Return the problem and the failed tests as the next prompt shows them.
 
         Blocks until the programs whose failures it shows have run.
         """
@@ -180,14 +173,15 @@ class Play:
     @property
     def is_fresh(self) -> bool:
         """Return whether the next prompt begins with the task, and has no program of an earlier turn."""
-        return not self.turns or self.context.rules.carry != "transcript"
+        return not self.turns or self.context.rules.carry.starts_anew
 
     def request(self, feedback: str = "") -> str:
         """Return the message that asks for the next turn."""
-        if self.is_fresh:
-            problem, failed = self.shown_problem()
-            return self.context.protocol.first_turn(problem, failed, len(self.turns) + 1)
-        return self.context.protocol.later_turn(DONE in self.turns[-1].completion.text, feedback)
+        protocol, carry = self.context.protocol, self.context.rules.carry
+        if not self.turns:
+            return protocol.first_turn(self.problem)
+        is_closed = DONE in self.turns[-1].completion.text
+        return carry.message(protocol, self.shown_problem(), len(self.turns) + 1, feedback, is_closed)
 
     def extend(
         self, prompt: Sequence[int], completion: Completion, message: str, role: Role = "user"
@@ -200,7 +194,7 @@ class Play:
         if not self.turns:
             return ""
         rules, last, parts = self.context.rules, self.turns[-1], []
-        if rules.carry != "transcript":
+        if rules.carry.starts_anew:
             return shown_tests(*self.shown_problem())
         if rules.feedback != "none":
             parts.append(feedback_message(rules.feedback, self.problem, self.result, rules.feedback_failures))

@@ -6,13 +6,15 @@ a trajectory is played (`cocos.rollout`) or how it is rewarded (`cocos.rewards`)
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
+from cocos.carry import TRANSCRIPT, Carry, PromptSize, Shown
 from cocos.executor import ExecutionResult, Program
 from cocos.extraction import Source
 from cocos.generation import Completion
-from cocos.literals import Agent, Carry, Feedback, OnRepeat
+from cocos.literals import Agent, Feedback, OnRepeat
 from cocos.problems import Problem
-from cocos.prompts import NO_FAILURES, Failures, Placebo, counterexamples
+from cocos.prompts import counterexamples
 
 Key = tuple[str, int]  # task_id, sample
 
@@ -23,14 +25,6 @@ class Step:
 
     node: str  # node of the agent's graph that made it
     temperature: float  # sampling temperature of its completion
-
-
-def is_same_prompt(request: str, size: int, earlier_request: str, earlier_size: int) -> bool:
-    """Return whether two prompts are equal, by their messages and lengths; an earlier one may be turn 1's.
-
-    The request of turn 1 has the system message, too.
-    """
-    return size == earlier_size and earlier_request.endswith(request)
 
 
 @dataclass(frozen=True)
@@ -54,10 +48,11 @@ class Turn:
 
     def asks_again(self, earlier: "Turn") -> bool:
         """Return whether the prompt is that of an earlier turn, also of rows, which have no token ids."""
-        size, earlier_size = (
-            turn.completion.num_prompt_tokens or len(turn.prompt_ids) for turn in (self, earlier)
+        own, other = (
+            PromptSize(turn.request, turn.completion.num_prompt_tokens or len(turn.prompt_ids))
+            for turn in (self, earlier)
         )
-        return bool(self.request) and is_same_prompt(self.request, size, earlier.request, earlier_size)
+        return bool(self.request) and own.repeats(other)
 
     @property
     def is_sampled(self) -> bool:
@@ -88,11 +83,7 @@ class Rules:
     # Feedback on the previous program in the prompt: none, its verdict, or its error.
     feedback: Feedback = "none"
     feedback_failures: int = 1  # number of failing tests that the feedback `error` quotes, 1 or more
-    # What a later prompt has of the turns before: all of them, the visible tests that their programs failed,
-    # or nothing. Without the transcript, every prompt is turn 1's message.
-    carry: Carry = "transcript"
-    # What takes the place of the failed tests in a later prompt; None: nothing.
-    placebo: Placebo | None = None
+    carry: Carry = TRANSCRIPT  # what a later prompt has of the turns before
     # End a trajectory once its program passes the visible tests. The remaining turns repeat its last
     # completion.
     early_stop: bool = False
@@ -115,20 +106,18 @@ class Rules:
         """
         return replace(self, feedback="error", early_stop=agent != "tools")
 
-    def shown(
-        self, problem: Problem, results: Iterable[ExecutionResult], num_shown: int | None
-    ) -> tuple[Problem, Failures]:
-        """Return a problem and its failed tests as a prompt without a transcript shows them.
+    def shown(self, problem: Problem, results: Iterable[ExecutionResult], num_shown: int | None) -> Shown:
+        """Return a problem and its failed tests as the next prompt shows them.
 
         Args:
             results: Results of the programs so far, read only if their failed tests are shown.
             num_shown: Number of tests that every prompt shows, the first ones; None: all.
 
         """
-        if self.carry != "counterexamples":
-            return problem, NO_FAILURES
-        failed = counterexamples(self.feedback, problem, results, num_shown, self.feedback_failures)
-        return self.placebo(problem, failed) if self.placebo else (problem, failed)
+        failures = self.feedback_failures
+        return self.carry.shown(
+            problem, partial(counterexamples, self.feedback, problem, results, num_shown, failures)
+        )
 
     def temperature(self, turn: int) -> float:
         """Return the sampling temperature of a turn, counted from 1."""

@@ -13,16 +13,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from cocos.carry import Carry, Placebo, named_carry
 from cocos.config.turn_options import TurnOptions
 from cocos.executor.parser import parse
 from cocos.problems import Problem
-from cocos.prompts import LOAD, Failures, Placebo
+from cocos.prompts import LOAD, Failures
 
 NOTICE = "An earlier program fails a test."
 
 
-def make_placebo(options: TurnOptions, problems: Sequence[Problem], num_shown: int | None) -> Placebo | None:
-    """Return the placebo of the options; None for the truth.
+def make_carry(options: TurnOptions, problems: Sequence[Problem], num_shown: int | None) -> Carry:
+    """Return what a later prompt has of earlier turns: the truth, or the placebo of the options.
 
     Args:
         problems: All problems of the run; `other` takes tests and values of another one with as many
@@ -32,12 +33,12 @@ def make_placebo(options: TurnOptions, problems: Sequence[Problem], num_shown: i
     """
     match options.placebo:
         case "notice":
-            return _notice
+            return Placebo(_notice)
         case "wrong":
-            return partial(_replaced, num_shown=num_shown, sources=None)
+            return Placebo(partial(_replaced, num_shown=num_shown, sources=None))
         case "other":
-            return partial(_replaced, num_shown=num_shown, sources=_by_arity(problems))
-    return None
+            return Placebo(partial(_replaced, num_shown=num_shown, sources=_by_arity(problems)))
+    return named_carry(options.carry)
 
 
 def _notice(problem: Problem, failed: Failures) -> tuple[Problem, Failures]:

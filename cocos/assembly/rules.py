@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cocos.assembly.placebos import make_placebo
+from cocos.assembly.placebos import make_carry
 from cocos.assembly.prompts import prompt_file_name, protocol_name
+from cocos.carry import Transcript
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import option_names
 from cocos.config.turn_options import TurnOptions
@@ -27,10 +28,9 @@ def make_rules(
 
     """
     return Rules(
-        carry=options.carry,
+        carry=make_carry(options, problems, prompt_tests),
         feedback=options.feedback,
         feedback_failures=options.feedback_failures,
-        placebo=make_placebo(options, problems, prompt_tests),
         early_stop=options.early_stop,
         on_repeat=options.on_repeat,
         temperatures=tuple(temperatures),
@@ -42,7 +42,7 @@ def conditions(options: EvalConfig) -> dict[str, Any]:
     """Return the options that every row and the metrics record. Only results with equal ones compare."""
     recorded = {name: getattr(options, name) for name in option_names(EvalConfig, "rule", "prompt", "given")}
     # Rows of the paper's turn loop are those of earlier versions, which had no such options.
-    left_out = {"carry": "transcript", "prompt_signature": False, "placebo": "none", "chat_template": None}
+    left_out = {"carry": Transcript.name, "prompt_signature": False, "placebo": "none", "chat_template": None}
     recorded = {name: value for name, value in recorded.items() if (name, value) not in left_out.items()}
     return {
         "protocol": protocol_name(options),

@@ -17,7 +17,7 @@ from cocos.files.durable import append_durably, drop_torn_line, write_atomically
 from cocos.files.json_lines import DataError, read_rows
 from cocos.generation import Generator
 from cocos.problems import Problem
-from cocos.prompts import PromptProtocol, counterexamples, feedback_message, passes_visible_tests
+from cocos.prompts import PromptProtocol, feedback_message, passes_visible_tests
 from cocos.rollout import PAPER_RULES, InfraFailures, rollout
 from cocos.trajectories import Rules, Turn, as_program, begin
 
@@ -176,11 +176,9 @@ def _told(
     problem: Problem, result: ExecutionResult, protocol: PromptProtocol, rules: Rules
 ) -> dict[str, Any]:
     """Return the fields of an attempt that say what the prompt of turn 2 has of its result."""
-    if rules.carry == "transcript":
+    if not rules.carry.starts_anew:
         return {"feedback": feedback_message(rules.feedback, problem, result)}
-    if rules.carry == "nothing":
-        return {}
-    failed = counterexamples(rules.feedback, problem, [result], protocol.prompt_tests)
+    _, failed = rules.shown(problem, [result], protocol.prompt_tests)
     return {"failed": tuple((index, tuple(outcomes)) for index, outcomes in failed.items())}
 
 

@@ -11,12 +11,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from cocos.carry import TRANSCRIPT, Carry, Shown
 from cocos.dataprep.row_hints import missing_fields
 from cocos.files.bundled import command_line
 from cocos.files.durable import write_atomically
 from cocos.files.json_lines import DataError, read_rows
 from cocos.problems import Problem
-from cocos.prompts import AUXILIARY_INSTRUCTION, BEGIN, CORRECT, DONE, Failures, PromptProtocol, answer
+from cocos.prompts import (
+    AUXILIARY_INSTRUCTION,
+    BEGIN,
+    CORRECT,
+    DONE,
+    NO_FAILURES,
+    Failures,
+    PromptProtocol,
+    answer,
+)
 
 TokenizedRow = dict[str, list[int]]  # input_ids and labels, equally long
 _TO_MAKE_ROWS = ("--model_name_or_path", "MODEL", "--output", "rows.jsonl", "--train_data")
@@ -36,7 +46,8 @@ def make_rows(
     correction: str,
     protocol: PromptProtocol,
     feedback: str = "",
-    failed: Failures | None = None,
+    failed: Failures = NO_FAILURES,
+    carry: Carry = TRANSCRIPT,
 ) -> list[BoostRow]:
     """Return the rows of a problem, one per turn: a ratio of 1 : 1 (CoCoS, arXiv 2505.23060).
 
@@ -44,14 +55,15 @@ def make_rows(
         attempt: The model's own first program. It teaches the format and keeps the model close to its
             own distribution.
         correction: A program that passes the tests; equal to `attempt` if that is right.
-        failed: Tests that the prompt of turn 2 adds to turn 1's, without a transcript; None: it has one.
+        feedback: Feedback on the attempt, in a transcript.
+        failed: Tests that the prompt of turn 2 adds to turn 1's, without a transcript.
+        carry: What the prompt of turn 2 has of turn 1.
 
     """
     first = protocol.first_turn(problem)
-    if failed is None:
-        second = first + answer(attempt) + protocol.later_turn(feedback=feedback)
-    else:
-        second = protocol.first_turn(problem, failed, turn=2)
+    second = carry.message(protocol, Shown(problem, failed), 2, feedback, is_closed=True)
+    if not carry.starts_anew:
+        second = first + answer(attempt) + second
     return [BoostRow(first, answer(attempt)), BoostRow(second, answer(correction))]
 
 

@@ -11,7 +11,7 @@ the same command continues after an interruption.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import quantiles
@@ -27,8 +27,9 @@ from cocos.boost.attempts import (
     reference_attempts,
     sample_attempts,
 )
-from cocos.boost.rows import make_rows, save_rows, tokenize
+from cocos.boost.rows import BoostRow, make_rows, save_rows, tokenize
 from cocos.boost.turn_pairs import TurnPair, balance_pairs, make_pairs
+from cocos.carry import Carry, named_carry
 from cocos.commands.runner import exit_on_ctrl_c
 from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.command_line import parse_options
@@ -57,92 +58,97 @@ def main() -> None:
     log_path = Path(f"{args.output}.attempts.jsonl")
     exit_on_ctrl_c(lambda: saved_batches(log_path))
 
-    # This import takes seconds; --help and errors in options do not wait for it.
+    # These imports take seconds; --help and errors in options do not wait for them.
     from cocos.generation.tokenizer import encode, load_tokenizer
-    from cocos.planning.lengths import check_prompts
 
     if Path(args.output).exists() and (args.samples or not log_path.exists()):
         raise ValueError(f"--output {args.output} exists; remove it or choose another one")
     problems = load_problem_set(args.train_data)
-    sampled_with = prompt_protocol(args)
     # Boost teaches the `cocos` format, even if the base model was sampled with another protocol.
     taught = named_protocol("cocos", prompt_tests=args.prompt_tests, has_signature=args.prompt_signature)
-    rules = Rules(carry=args.carry, feedback=args.feedback)
-    # Without a transcript, the second turn of a right attempt would be its first.
-    ends_early = args.early_stop or args.carry != "transcript"
+    rules = Rules(carry=named_carry(args.carry), feedback=args.feedback)
     tokenizer = load_tokenizer(
         args.model_name_or_path, template_variables=args.template_variables, chat_template=args.chat_template
     )
-    if not args.samples and (
-        warning := check_prompts(problems, sampled_with, tokenizer, args.model_name_or_path)
-    ):
-        print(f"warning: {warning}", file=sys.stderr)
+    sampled_with = prompt_protocol(args)
+    if not args.samples:
+        warn_about_prompts(args, problems, sampled_with, tokenizer)
     with open_executor(args, problems) as executor:
         if args.samples:
-            played = [
-                pair
-                for folder in args.samples
-                for pair in played_attempts(Path(folder), problems, taught, rules)
-            ]
-            attempts = [attempt for _, attempt in played]
-            # References and planted bugs are told what the samples were told: the tests that were visible.
-            visible = {problem.task_id: problem for problem, _ in played}
-            problems = [visible.get(problem.task_id, problem) for problem in problems]
+            problems, attempts = read_attempts(args, problems, taught, rules)
         else:
-            made_with = {name: getattr(args, name) for name in SAMPLING_OPTIONS}
-            made_with |= {"protocol": protocol_name(args)}
-            for name in ("train_data", "few_shot_data"):  # the rows, whatever the name of their file
-                if file := getattr(args, name):
-                    made_with[name] = sha256(problems_file(file))
-            log = AttemptLog(log_path, made_with)
+            log = AttemptLog(log_path, sampling_record(args))
             sample_missing_attempts(args, problems, sampled_with, tokenizer, executor, log, rules)
             attempts = [attempt for batch in log.batches for attempt in batch]
-        references = (
-            reference_attempts(problems, executor, taught, rules)
-            if args.corrections in ("any", "reference")
-            else []
-        )
+        uses_references = args.corrections in ("any", "reference")
+        references = reference_attempts(problems, executor, taught, rules) if uses_references else []
         if args.planted_bugs:
-            attempts += planted_attempts(
-                problems, attempts, args.planted_bugs, executor, taught, rules, args.seed
-            )
+            count = args.planted_bugs
+            attempts += planted_attempts(problems, attempts, count, executor, taught, rules, args.seed)
     attempts += references if args.reference_attempts else []
     verified = {reference.task_id for reference in references}
-    pairs = balance_pairs(
-        make_pairs(problems, attempts, verified, args.corrections),
-        args.pairs_per_problem,
-        args.keep_share,
-        args.seed,
-    )
-    rows = [
-        row
-        for pair in pairs
-        for row, is_made in zip(
-            make_rows(
-                pair.problem,
-                pair.attempt.code,
-                pair.correction,
-                taught,
-                pair.attempt.feedback,
-                None if args.carry == "transcript" else dict(pair.attempt.failed),
-            ),
-            (
-                args.first_turns == "all" or pair.attempt.is_right,
-                not (ends_early and pair.attempt.passes_visible),
-            ),
-            strict=True,
-        )
-        if is_made
-    ]
+    pairs = make_pairs(problems, attempts, verified, args.corrections)
+    pairs = balance_pairs(pairs, args.pairs_per_problem, args.keep_share, args.seed)
+    rows = [row for pair in pairs for row in chosen_rows(args, pair, taught, rules.carry)]
     if not rows:
         raise ValueError(
             f"none of {len(attempts)} attempts is right or has a correction; "
             "give problems with references, more --num_samples or --num_corrections"
         )
     save_rows(rows, args.output)
-    print_summary(
-        args, attempts, pairs, [len(tokenize(row, partial(encode, tokenizer))["input_ids"]) for row in rows]
+    lengths = [len(tokenize(row, partial(encode, tokenizer))["input_ids"]) for row in rows]
+    print_summary(args, attempts, pairs, lengths)
+
+
+def warn_about_prompts(
+    args: BoostDataConfig,
+    problems: Sequence[Problem],
+    protocol: PromptProtocol,
+    tokenizer: "PreTrainedTokenizerBase",
+) -> None:
+    """Warn about prompts and references that the tokenizer changes."""
+    from cocos.planning.lengths import check_prompts
+
+    if warning := check_prompts(problems, protocol, tokenizer, args.model_name_or_path):
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+def read_attempts(
+    args: BoostDataConfig, problems: Sequence[Problem], taught: PromptProtocol, rules: Rules
+) -> tuple[list[Problem], list[Attempt]]:
+    """Return the problems as the evaluations of --samples played them, and their first turns.
+
+    References and planted bugs are then judged by the tests that were visible, as the samples are.
+    """
+    played = [
+        pair for folder in args.samples for pair in played_attempts(Path(folder), problems, taught, rules)
+    ]
+    visible = {problem.task_id: problem for problem, _ in played}
+    return [visible.get(problem.task_id, problem) for problem in problems], [attempt for _, attempt in played]
+
+
+def sampling_record(args: BoostDataConfig) -> dict[str, object]:
+    """Return what the attempts of a log depend on."""
+    made_with = {name: getattr(args, name) for name in SAMPLING_OPTIONS} | {"protocol": protocol_name(args)}
+    for name in ("train_data", "few_shot_data"):  # the rows, whatever the name of their file
+        if file := getattr(args, name):
+            made_with[name] = sha256(problems_file(file))
+    return made_with
+
+
+def chosen_rows(
+    args: BoostDataConfig, pair: TurnPair, taught: PromptProtocol, carry: Carry
+) -> Iterator[BoostRow]:
+    """Yield those rows of a pair that a run would play, and that --first_turns wants."""
+    attempt = pair.attempt
+    first, second = make_rows(
+        pair.problem, attempt.code, pair.correction, taught, attempt.feedback, dict(attempt.failed), carry
     )
+    if args.first_turns == "all" or attempt.is_right:
+        yield first
+    # Without a transcript, the second turn of a right attempt would be its first.
+    if not (attempt.passes_visible and (args.early_stop or carry.starts_anew)):
+        yield second
 
 
 def saved_batches(log_path: Path) -> str:

@@ -7,8 +7,9 @@ feedback and early stop use all visible tests, and hidden tests are scored only.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from cocos.carry import CarryKind, named_carry
 from cocos.config.option import option, require_at_least
-from cocos.literals import Agent, Carry, Feedback, OnRepeat, PlaceboKind
+from cocos.literals import Agent, Feedback, OnRepeat, PlaceboKind
 
 
 @dataclass
@@ -17,7 +18,7 @@ class CarryOptions:
 
     group: ClassVar[str] = "between the turns"
 
-    carry: Carry = option(
+    carry: CarryKind = option(
         "rule",
         "transcript",
         "What the next prompt has of earlier turns: the `transcript`, the tests that programs failed "
@@ -34,15 +35,8 @@ class CarryOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.carry == "nothing" and self.feedback != "none":
-            raise ValueError(
-                f"--carry nothing has no place for --feedback {self.feedback}; choose counterexamples"
-            )
-        if self.carry == "counterexamples" and self.feedback == "verdict":
-            raise ValueError(
-                "--feedback verdict speaks of a program that --carry counterexamples does not show; choose "
-                "error, or none for the failed tests alone"
-            )
+        if reason := named_carry(self.carry).refusal(self.feedback):
+            raise ValueError(reason)
 
 
 @dataclass
@@ -66,15 +60,16 @@ class TurnOptions(CarryOptions):
 
     def __post_init__(self) -> None:
         CarryOptions.__post_init__(self)
+        carry = named_carry(self.carry)
         if not 1 <= self.feedback_failures <= 3:
             raise ValueError(f"--feedback_failures is {self.feedback_failures}; give 1, 2 or 3")
         if self.feedback_failures > 1 and not self.tells_errors:
             raise ValueError("--feedback_failures needs --feedback error")
-        if self.carry != "transcript" and self.on_repeat == "tell":
+        if carry.starts_anew and self.on_repeat == "tell":
             raise ValueError(f"--on_repeat tell speaks of programs that --carry {self.carry} does not show")
-        if self.carry == "counterexamples" and self.visible_tests == 0:
-            raise ValueError("--carry counterexamples needs visible tests, but --visible_tests is 0")
-        if self.placebo != "none" and self.carry != "counterexamples":
+        if carry.shows_failures and self.visible_tests == 0:
+            raise ValueError(f"--carry {self.carry} needs visible tests, but --visible_tests is 0")
+        if self.placebo != "none" and not carry.shows_failures:
             raise ValueError(f"--placebo {self.placebo} needs --carry counterexamples")
         require_at_least(self, 0, "visible_tests")
         if self.visible_tests == 0 and (self.feedback != "none" or self.early_stop):
@@ -86,7 +81,7 @@ class TurnOptions(CarryOptions):
     @property
     def tells_errors(self) -> bool:
         """Return True if prompts quote failing tests."""
-        return self.feedback == "error" or self.carry == "counterexamples"
+        return self.feedback == "error" or named_carry(self.carry).shows_failures
 
 
 # Attempt i of reflect is sampled at 0.25 + 0.2 i, at most 0.9: what failed is not written again.
@@ -115,7 +110,7 @@ class AgentOptions(TurnOptions):
                 f"--agent {self.agent} has its own feedback, end and treatment of repeated programs; leave "
                 "out --feedback, --early_stop and --on_repeat"
             )
-        if self.carry != "transcript":
+        if named_carry(self.carry).starts_anew:
             raise ValueError(f"--agent {self.agent} plays on in its transcript; leave out --carry")
         if self.visible_tests == 0:
             raise ValueError(f"--agent {self.agent} needs visible tests; give --visible_tests 1 or more")

@@ -10,10 +10,11 @@ from typing import Any, get_args
 
 import streamlit as st
 
+from cocos.carry import CARRIES
 from cocos.config.eval_config import EvalConfig
 from cocos.dataprep.public_sets import load_problem_set
 from cocos.generation.checkpoint_files import adapter_base, is_adapter
-from cocos.literals import Carry, Feedback
+from cocos.literals import Feedback
 from cocos.page.page_options import MAX_ATTEMPTS, MAX_NEW_TOKENS, PageOptions
 from cocos.page.shared import find_folders, show_error
 from cocos.page.typed_problem import as_typed
@@ -216,7 +217,7 @@ def choose_options(model: str) -> dict[str, Any]:
             "Tokens per attempt", 1, MAX_NEW_TOKENS, **named("max_completion_length")
         ),
     }
-    carry = left.selectbox("Next prompt", get_args(Carry), **named("carry"), disabled=is_agent)
+    carry = left.selectbox("Next prompt", [*CARRIES], **named("carry"), disabled=is_agent)
     feedback = left.selectbox("Feedback", get_args(Feedback), **named("feedback"), disabled=is_agent)
     degrees = ("Temperature", 0.0, 2.0, None, 0.1)
     temperature = middle.number_input(*degrees, **named("temperature"), placeholder="default")
@@ -224,7 +225,7 @@ def choose_options(model: str) -> dict[str, Any]:
     early_stop = st.checkbox("Stop when the tests pass", **named("early_stop"), disabled=is_agent)
     if is_agent:
         return options
-    if temperature is None and carry != "transcript":  # an unchanged prompt is to give another program
+    if temperature is None and CARRIES[carry].starts_anew:  # an unchanged prompt is to give another program
         options["temperature"] = [0.0, 0.8][: options["num_turns"]]
     return options | {"carry": carry, "feedback": feedback, "early_stop": early_stop}
 

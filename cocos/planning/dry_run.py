@@ -122,7 +122,7 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
     first = data.prompts[0]
     reference = FixedAnswerGenerator(tokenizer, first.problem.code or _placeholder(first.problem))
     wrong = FixedAnswerGenerator(tokenizer, _placeholder(first.problem))
-    is_told = rules.feedback != "none" or rules.carry == "counterexamples"
+    is_told = rules.feedback != "none" or rules.carry.shows_failures
     generator = wrong if is_told or rules.early_stop else reference
     with open_executor(args) as executor:  # one problem needs no limit of its own
         [checked] = rollout(begin([first.problem]), reference, executor, protocol, 1)

@@ -77,7 +77,7 @@ def longest_prompts(
         messages = (protocol.first_turn(problem, failed, turn) for problem, failed in shown)
         return max(len(transcripts.start(m, protocol.is_chat, protocol.system)) for m in messages)
 
-    if rules.carry != "transcript":
+    if rules.carry.starts_anew:
         return [longest_fresh(turn) for turn in range(1, num_turns + 1)]
     told = max((_feedback(problem, value, rules) for problem in problems), key=len)
     message = transcripts.extend([], Completion((), ""), protocol.later_turn(feedback=told), protocol.is_chat)

@@ -7,6 +7,7 @@ import math
 from typing import NamedTuple
 
 from cocos.assembly.objective import make_objective
+from cocos.carry import named_carry
 from cocos.config.trl_configs import CoCoSConfig
 
 
@@ -64,10 +65,9 @@ def loss_tokens(args: CoCoSConfig, trajectories: int, prompts_T: list[int]) -> i
     if not args.share_prefixes:
         return trajectories * trained_turns * rows_T[-1]
     groups = math.ceil(trajectories / args.num_generations)
-    if args.carry == "transcript":
-        shared, own = rows_T[0] - answer, rows_T[-1] - rows_T[0] + answer
-    else:
-        shared, own = prompts_T[0], sum(row - prompts_T[0] for row in rows_T)
+    carry = named_carry(args.carry)
+    shared = carry.shared_tokens(prompts_T, trained_turns)
+    own = sum(row - shared for row in carry.covering(rows_T))
     return groups * shared + trajectories * own
 
 

@@ -141,13 +141,8 @@ def _repaired_share(run: FinishedRun) -> float | None:
 
     None: there is no transcript, or there are too few wrong programs.
     """
-    pair, options = run.first_and_last, run.record["options"]
-    if (
-        pair is None
-        or options.get("carry", "transcript") != "transcript"
-        or run.metrics["answers"]
-        or run.metrics["agent"] != "none"
-    ):
+    pair = run.first_and_last
+    if pair is None or run.carry.starts_anew or run.metrics["answers"] or run.metrics["agent"] != "none":
         return None
     if sum(not right for rights in run.statistics.outcomes(0).values() for right in rights) < MIN_WRONG:
         return None

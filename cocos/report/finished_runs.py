@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from cocos.carry import Carry, named_carry
 from cocos.evaluation.sample_rows import (
     SampleRow,
     conditions_of_row,
@@ -38,7 +39,6 @@ METRICS_KEYS = (
     *("agent", "feedback", "early_stop", "answers"),
 )
 RECORD_KEYS = ("options", "versions")
-CARRIED = {"counterexamples": "failed tests without the program", "nothing": "nothing of earlier turns"}
 
 
 class TurnNumbers(NamedTuple):
@@ -89,14 +89,18 @@ class FinishedRun:
         )
 
     @property
+    def carry(self) -> Carry:
+        """What later prompts had of earlier turns."""
+        return named_carry(self.record["options"].get("carry", "transcript"))
+
+    @property
     def conditions(self) -> str:
         """Agent, carry, feedback, early stop and given answers, as a phrase; "" for plain self-correction."""
         feedback, answers = self.metrics["feedback"], self.metrics["answers"]
-        carry = self.record["options"].get("carry", "transcript")
         agent = self.metrics["agent"]
         conditions = [f"the agent {agent}"] if agent != "none" else []
         if self.num_turns > 1:  # one turn gets no feedback, and has none after it to leave out
-            conditions += [CARRIED[carry]] if carry in CARRIED else []
+            conditions += filter(None, [self.carry.label])
             conditions += [f"{feedback} feedback"] if feedback != "none" else []
             placebo = self.record["options"].get("placebo", "none")
             conditions += [f"the placebo {placebo!r}"] if placebo != "none" else []
@@ -124,11 +128,10 @@ class FinishedRun:
     @cached_property
     def programs_K(self) -> dict[str, list[list[PlayedProgram]]]:
         """By task_id, the programs of each scored sample."""
-        carry = self.record["options"].get("carry", "transcript")
         programs_K: dict[str, list[list[PlayedProgram]]] = {}
         for row in self.rows:
             if not has_infra_failure(row):
-                programs_K.setdefault(row["task_id"], []).append(played_programs(row, carry))
+                programs_K.setdefault(row["task_id"], []).append(played_programs(row, self.carry))
         return programs_K
 
     @cached_property

@@ -6,11 +6,11 @@ from itertools import pairwise
 from statistics import fmean as mean
 from typing import NamedTuple
 
+from cocos.carry import Carry, PromptSize
 from cocos.evaluation.sample_rows import SampleRow, TurnRow, has_infra_failure
 from cocos.extraction import Source
 from cocos.intervals import Estimate, share
 from cocos.metrics import best_at_k, pass_at_k
-from cocos.trajectories import is_same_prompt
 
 
 class Tokens(NamedTuple):
@@ -29,25 +29,19 @@ class PlayedProgram(NamedTuple):
     tokens: Tokens  # that it adds
 
 
-def played_programs(row: SampleRow, carry: str) -> list[PlayedProgram]:
+def played_programs(row: SampleRow, carry: Carry) -> list[PlayedProgram]:
     """Return the programs of a trajectory with the tokens that each adds."""
+    prompts = [
+        PromptSize(turn.get("request", ""), turn["num_prompt_tokens"], turn["num_completion_tokens"])
+        if not turn["is_carried"]
+        else PromptSize("", 0)
+        for turn in row["turns"]
+    ]
     programs: list[PlayedProgram] = []
-    asked: list[tuple[str, int]] = []
-    transcript = 0
-    for turn in row["turns"]:
+    for turn, new, (_, prompt, completion) in zip(
+        row["turns"], carry.new_tokens(prompts), prompts, strict=True
+    ):
         visible = turn["verdicts"][: row["num_visible_tests"]]
-        prompt, completion = turn["num_prompt_tokens"], turn["num_completion_tokens"]
-        if turn["is_carried"]:
-            prompt = completion = 0
-        new = prompt
-        if carry == "transcript":  # a prompt begins with the one before and its completion
-            new = max(0, prompt - transcript)
-            transcript = prompt + completion
-        else:
-            request = turn.get("request", "")
-            if any(is_same_prompt(request, prompt, *before) for before in asked):
-                new = 0
-            asked.append((request, prompt))
         tokens = Tokens(completion, completion + new, completion + prompt)
         is_chosen = all(verdict["status"] == "passed" for verdict in visible)
         programs.append(PlayedProgram(turn["is_right"], is_chosen, tokens))

@@ -49,5 +49,5 @@ def _sampled_turn(run: FinishedRun) -> int | None:
         return None
     if rules.temperature(1):
         return 0
-    asks_again = options.get("carry") == "nothing" and not metrics["early_stop"]
+    asks_again = run.carry.is_resampling and not metrics["early_stop"]
     return 1 if run.num_turns > 1 and asks_again and rules.temperature(2) else None

@@ -168,4 +168,4 @@ def _resampling(curve: Curve, curves: Sequence[Curve]) -> Curve | None:
 
 
 def _is_resampling(curve: Curve) -> bool:
-    return curve.is_sampled or curve.run.record["options"].get("carry") == "nothing"
+    return curve.is_sampled or curve.run.carry.is_resampling

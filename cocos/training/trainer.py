@@ -500,16 +500,15 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
     def states(self, trajectories: Sequence[Trajectory]) -> list[list[list[Prompt | None]]] | None:
         """Return the exact prompt of every trained turn, None for those not sampled. Shape (P, G, K).
 
-        With a transcript, which has the own programs, siblings are compared whatever their states are: None.
+        None: siblings are compared whatever their states are, see `Carry.states`.
         """
-        if self.args.carry == "transcript":
-            return None
         states_B_K = [
             [turn.prompt_ids if turn.is_sampled else None for turn in self.row_turns(trajectory)]
             for trajectory in trajectories
         ]
         size = self.args.num_generations
-        return [states_B_K[start : start + size] for start in range(0, len(states_B_K), size)]
+        states = [states_B_K[start : start + size] for start in range(0, len(states_B_K), size)]
+        return self.player.rules.carry.states(states)
 
     def advantages(
         self, scores: Sequence[Score], states_P_G_K: Sequence[Sequence[Sequence[Prompt | None]]] | None = None
@@ -554,9 +553,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
     def count_tokens(self, trajectories: Sequence[Trajectory]) -> None:
         """Update the totals of the run: tokens of all transcripts, sampled tokens, and trajectories."""
-        played = [[turn for turn in t.turns if not turn.is_carried] for t in trajectories]
-        if self.args.carry == "transcript":  # the prompt of the last turn contains all earlier turns
-            played = [turns[-1:] for turns in played]
+        carry = self.player.rules.carry
+        played = [carry.covering([turn for turn in t.turns if not turn.is_carried]) for t in trajectories]
         self.state.num_input_tokens_seen += sum(
             len(turn.prompt_ids) + len(turn.completion.token_ids) for turns in played for turn in turns
         )

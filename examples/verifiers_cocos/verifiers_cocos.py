@@ -14,11 +14,12 @@ import verifiers.v1 as vf
 from openai import AsyncOpenAI
 from verifiers.v1.dialects.chat import message_to_wire
 
+from cocos.carry import CarryKind, named_carry
 from cocos.config.turn_options import CarryOptions
 from cocos.dataprep.public_sets import load_problem_set
 from cocos.executor import Executor, Limits
 from cocos.generation.interface import TextTranscripts
-from cocos.literals import Carry, Feedback, IsolationLevel
+from cocos.literals import Feedback, IsolationLevel
 from cocos.metrics import correction_metrics
 from cocos.problems import Problem, with_visible_tests
 from cocos.prompts import named_protocol
@@ -91,7 +92,7 @@ class TurnsConfig(vf.EnvConfig):
     """Wording of the messages."""
     prompt_tests: int | None = None
     """Number of visible tests that the prompt shows; None: all."""
-    carry: Carry = "transcript"
+    carry: CarryKind = "transcript"
     """What the next prompt has of earlier turns."""
     feedback: Feedback = "none"
     """Feedback on the last program in the next prompt."""
@@ -128,7 +129,7 @@ class TurnsEnv(vf.Env[TurnsConfig]):
         config = self.config
         protocol = named_protocol(config.protocol, prompt_tests=config.prompt_tests)
         rules = Rules(
-            carry=config.carry,
+            carry=named_carry(config.carry),
             feedback=config.feedback,
             early_stop=config.early_stop,
             keeps_truncated=config.keeps_truncated,

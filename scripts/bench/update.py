@@ -22,10 +22,10 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 from trl import RLOOConfig, RLOOTrainer
 from trl.trainer.utils import pad
 
+from cocos.carry import CarryKind, named_carry
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import Executor
 from cocos.generation.tokenizer import load_tokenizer
-from cocos.literals import Carry
 from cocos.problems import load_problems
 from cocos.prompts import named_protocol
 from cocos.training.prefix_tree import pack
@@ -44,7 +44,7 @@ class Shape:
     answer: int
     instruction: int  # between two turns; with counterexamples, a test that the next prompt adds to the first
     model: str  # a checkpoint, or RANDOM
-    carry: Carry = "transcript"
+    carry: CarryKind = "transcript"
 
 
 LAB = Shape(32, 4, 2, 63, 10, 1, "data/toy/base")  # the mean lengths of what its base model samples
@@ -76,7 +76,7 @@ def make_rows(shape: Shape) -> dict[str, Any]:
                 answer = tokens(shape.answer)
                 prompts.append(torch.tensor(context))
                 completions.append(torch.tensor(answer))
-                if shape.carry == "transcript":
+                if not named_carry(shape.carry).starts_anew:
                     context = context + answer + tokens(shape.instruction)
                 elif failed:
                     context = context + tests[failed.pop()]

@@ -5,6 +5,7 @@ from dataclasses import replace
 from cocos.boost.attempts import Attempt, reference_attempts, sample_attempts
 from cocos.boost.rows import make_rows
 from cocos.boost.turn_pairs import make_pairs
+from cocos.carry import Counterexamples
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.prompts import answer, named_protocol
 from cocos.trajectories import Rules
@@ -43,13 +44,13 @@ def test_without_a_transcript_the_second_turn_has_the_failed_test_and_no_program
     def script(prompt: str) -> str:
         return answer(RIGHT if failing in prompt else WRONG)
 
-    rules, bare = Rules(carry="counterexamples", feedback="error"), named_protocol("cocos", prompt_tests=0)
+    rules, bare = Rules(carry=Counterexamples(), feedback="error"), named_protocol("cocos", prompt_tests=0)
     [made] = sample_attempts(
         [problem], ScriptedGenerator(script), executor, bare, num_samples=1, num_corrections=1, temperature=1.0,
         max_infra_share=0.0, rules=rules,
     )  # fmt: skip
     assert made == Attempt("1", WRONG, False, (RIGHT,), failed=((2, ("not 1",)),))
-    first, second = make_rows(problem, made.code, RIGHT, bare, failed=dict(made.failed))
+    first, second = make_rows(problem, made.code, RIGHT, bare, failed=dict(made.failed), carry=rules.carry)
     assert "assert" not in first.prompt and first.completion == answer(WRONG)
     task = first.prompt.removesuffix("\n\n[BEGIN]\n")
     assert second.prompt == f"{task} Your code should pass these tests:\n\n{failing}\n\n[BEGIN]\n"

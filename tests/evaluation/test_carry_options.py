@@ -9,11 +9,12 @@ import pytest
 from transformers import AutoTokenizer
 
 from cocos.assembly.prompts import prompt_protocol
+from cocos.carry import CARRIES
 from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_generator, open_player
-from cocos.literals import Carry, Feedback
+from cocos.literals import Feedback
 from cocos.problems import save_problems
 from cocos.prompts import FENCE_REQUEST
 from cocos.trajectories import begin
@@ -23,7 +24,7 @@ from tests.support.endpoint_server import serve, text
 CHATS = ("chat", "repair", "fix")
 PROTOCOLS = ("cocos", "cocos-fewshot", *CHATS, "own")
 REFUSED = {("counterexamples", "verdict"), ("nothing", "verdict"), ("nothing", "error")}
-ALL = list(product(PROTOCOLS, get_args(Carry), get_args(Feedback)))
+ALL = list(product(PROTOCOLS, CARRIES, get_args(Feedback)))
 WRONG = "def double(x):\n    return 5"
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cocos.assembly.placebos import make_placebo
+from cocos.assembly.placebos import make_carry
 from cocos.config.turn_options import TurnOptions
 from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
 from cocos.evaluation.trajectory_text import marked_tests
@@ -100,7 +100,7 @@ def test_nothing_is_said_of_a_test_that_did_not_run(problem, executor):
     # Placebos: the program's own error is no test's, so it stays as it is.
     failed = counterexamples("error", problem, [early], None)
     options = TurnOptions(carry="counterexamples", placebo="wrong")
-    assert load in shown_tests(*make_placebo(options, [problem], None)(problem, failed))
+    assert load in shown_tests(*make_carry(options, [problem], None).shown(problem, lambda: failed))
 
 
 def test_the_texts_of_a_trajectory_say_once_where_a_program_ended(problem, executor):

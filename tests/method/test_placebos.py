@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cocos.assembly.placebos import NOTICE, make_placebo, wrong_value
+from cocos.assembly.placebos import NOTICE, make_carry, wrong_value
 from cocos.config.turn_options import TurnOptions
 from cocos.problems import Problem
 from cocos.prompts import named_protocol, shown_tests
@@ -20,8 +20,7 @@ ALL = [DOUBLE, SQUARE, PAIR]
 def shown(kind, failed, problem=DOUBLE, num_shown=0, problems=ALL):
     """Return the message of a later turn without a transcript."""
     options = TurnOptions(carry="counterexamples", placebo=kind)
-    placebo = make_placebo(options, problems, num_shown)
-    problem, failed = placebo(problem, failed) if placebo else (problem, failed)
+    problem, failed = make_carry(options, problems, num_shown).shown(problem, lambda: failed)
     return named_protocol("cocos", prompt_tests=num_shown).first_turn(problem, failed, 2)
 
 
@@ -54,8 +53,9 @@ def test_a_wrong_value_takes_the_place_of_what_a_program_returned_or_else_of_the
     assert "assert double(2) == 4  # not 6" in shown("wrong", {0: ["not 5"]})
     kept = {0: ["fails", "NameError: name 'x' is not defined", "takes too long"]}
     options = TurnOptions(carry="counterexamples", placebo="wrong")
-    assert make_placebo(options, ALL, None)(DOUBLE, kept) == (DOUBLE, kept)
-    assert shown_tests(*make_placebo(options, ALL, None)(DOUBLE, {0: ["not [1, 2]"]})).endswith("not [2, 2]")
+    placebo = make_carry(options, ALL, None)
+    assert placebo.shown(DOUBLE, lambda: kept) == (DOUBLE, kept)
+    assert shown_tests(*placebo.shown(DOUBLE, lambda: {0: ["not [1, 2]"]})).endswith("not [2, 2]")
 
 
 VALUES = st.recursive(

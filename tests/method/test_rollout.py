@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from cocos.carry import Counterexamples, Nothing, Transcript
 from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program
 from cocos.generation import Completion
@@ -441,7 +442,7 @@ def test_greedily_a_problems_samples_are_asked_once_and_sampled_turns_each(probl
 
     answers = iter([WRONG, RIGHT, RIGHT, WRONG, RIGHT, WRONG, WRONG, RIGHT])  # greedy ones, then six samples
     other = replace(problem, task_id="2")
-    rules = Rules(carry="nothing", temperatures=(0.0, 0.8), seed=1)
+    rules = Rules(carry=Nothing(), temperatures=(0.0, 0.8), seed=1)
     generator = Counted(lambda _: answer(next(answers)))
     played = rollout(begin([problem, other], 3), generator, executor, COCOS, 2, rules)
     assert calls == [(2, 2, 0.0), (6, 6, 0.8)]
@@ -525,7 +526,7 @@ def test_counterexamples_are_the_failed_tests_in_the_order_of_the_file_and_no_pr
     problem = replace(problem, test_list=TESTS, hidden_test_list=("assert double(7) == 14",))
     attempts = iter(["def double(x):\n    return 5", "def double(x):\n    return 6", RIGHT])
     generator = ScriptedGenerator(lambda prompt: answer(next(attempts)))
-    rules = Rules(carry="counterexamples", early_stop=True)
+    rules = Rules(carry=Counterexamples(), early_stop=True)
     protocol = named_protocol("cocos", prompt_tests=0)
     [played] = rollout(begin([problem]), generator, executor, protocol, num_turns=4, rules=rules)
     assert (
@@ -540,7 +541,7 @@ def test_counterexamples_are_the_failed_tests_in_the_order_of_the_file_and_no_pr
     assert played.turns[3].is_carried and played.turns[3].result.is_right
     few_shot = named_protocol("cocos-fewshot", [replace(problem, task_id="0", text="Write another.")])
     generator = ScriptedGenerator(lambda prompt: answer(WRONG))
-    [played] = rollout(begin([problem]), generator, executor, few_shot, 2, Rules(carry="nothing"))
+    [played] = rollout(begin([problem]), generator, executor, few_shot, 2, Rules(carry=Nothing()))
     first, second = prompts_of(played)
     assert first == second == few_shot.first_turn(problem)
     assert first == f"{few_shot.prefix(problem)}{played.turns[1].request}\n"
@@ -551,7 +552,7 @@ def test_with_feedback_a_counterexample_has_what_each_program_did(problem, execu
     problem = replace(problem, test_list=TESTS)
     attempts = iter(["def double(x):\n    return 6", "def double(x):\n    return 7 if x else 1 / x", RIGHT])
     generator = ScriptedGenerator(lambda prompt: answer(next(attempts)))
-    rules = Rules(carry="counterexamples", feedback="error", feedback_failures=3, early_stop=True)
+    rules = Rules(carry=Counterexamples(), feedback="error", feedback_failures=3, early_stop=True)
     [played] = rollout(begin([problem]), generator, executor, COCOS, num_turns=3, rules=rules)
     first, second, third = prompts_of(played)
     assert first == f"{HEAD}{SHOWN}" + "\n".join(TESTS) + "\n\n[BEGIN]\n"
@@ -571,7 +572,7 @@ def test_nothing_carried_every_prompt_is_the_first_and_every_sample_has_its_own_
             return super().generate(prompts, temperature)
 
     generator = SeededGenerator(lambda prompt: answer(WRONG))
-    rules = Rules(carry="nothing", early_stop=True, temperatures=(0.0, 0.8), seed=1)
+    rules = Rules(carry=Nothing(), early_stop=True, temperatures=(0.0, 0.8), seed=1)
     [played] = rollout(begin([problem]), generator, executor, COCOS, num_turns=3, rules=rules)
     assert len(prompts_of(played)) == 3 and len(set(prompts_of(played))) == 1
     assert [temperature for temperature, _ in seeds] == [0.0, 0.8, 0.8]
@@ -581,7 +582,7 @@ def test_nothing_carried_every_prompt_is_the_first_and_every_sample_has_its_own_
     for trajectories in ([played], rows):
         metrics = edit_metrics(trajectories)
         assert [metrics[f"same_prompt_{pair}"].value for pair in ("t1_t2", "t2_t3")] == [1.0, 1.0]
-    again = replace(rules, carry="transcript")
+    again = replace(rules, carry=Transcript())
     [played] = rollout(begin([problem]), generator, executor, COCOS, num_turns=3, rules=again)
     assert not any(name.startswith("same_prompt") for name in edit_metrics([played]))
 
@@ -589,7 +590,7 @@ def test_nothing_carried_every_prompt_is_the_first_and_every_sample_has_its_own_
 def test_own_wording_names_the_attempt_and_the_signature(problem, executor):
     own = own_protocol("mine", "{signature} {attempt} {text}\n", "Again.", is_chat=False)
     generator = ScriptedGenerator(lambda prompt: answer(WRONG))
-    [played] = rollout(begin([problem]), generator, executor, own, 2, Rules(carry="nothing"))
+    [played] = rollout(begin([problem]), generator, executor, own, 2, Rules(carry=Nothing()))
     assert prompts_of(played) == [f"def double(x): {n} {problem.text}\n" for n in (1, 2)]
     with pytest.raises(DataError, match="has no signature, which mine shows: it has no reference"):
         own.first_turn(replace(problem, code=""))
