@@ -52,6 +52,7 @@ def main() -> None:
     from cocos.evaluation.resumption import open_run_executor
     from cocos.evaluation.run import evaluate, merge_and_summarize, start_line, start_or_resume
     from cocos.files.durable import save_json
+    from cocos.report.contents import Report
     from cocos.report.finished_runs import load_runs
     from cocos.report.report_files import save_report
 
@@ -85,12 +86,12 @@ def main() -> None:
             save_json(outcome.metrics, folder / "metrics.json")
             rows[folder] = outcome.rows
             if len(plans) > 1:
-                save_report(load_runs([folder], rows), folder)
+                save_report(Report(load_runs([folder], rows)), folder)
     if rows:
-        report(rows, output_dir, len(models))
+        save_reports(rows, output_dir, len(models))
 
 
-def report(rows: "Mapping[Path, Sequence[SampleRow]]", output_dir: "Path", num_models: int) -> None:
+def save_reports(rows: "Mapping[Path, Sequence[SampleRow]]", output_dir: "Path", num_models: int) -> None:
     """Write and print the report of several models per set, or of one model over all sets.
 
     Args:
@@ -98,6 +99,7 @@ def report(rows: "Mapping[Path, Sequence[SampleRow]]", output_dir: "Path", num_m
 
     """
     from cocos.report.comparisons import compare_runs
+    from cocos.report.contents import Report
     from cocos.report.finished_runs import load_runs
     from cocos.report.report_files import print_tables, save_report
 
@@ -109,9 +111,9 @@ def report(rows: "Mapping[Path, Sequence[SampleRow]]", output_dir: "Path", num_m
     each = f" over all {'models' if num_models > 1 else 'sets'}, and a folder for each with"
     for place, compared in places.items():
         runs = load_runs(compared, rows)
-        comparisons = compare_runs(runs) if num_models > 1 else []
-        written = save_report(runs, place, comparisons)  # before the tables, whose reader may close the pipe
-        print_tables(runs, comparisons)
+        report = Report(runs, compare_runs(runs) if num_models > 1 else [])
+        written = save_report(report, place)  # before the tables, whose reader may close the pipe
+        print_tables(report)
         print(f"written to {place}: {written}{each if len(compared) > 1 else ''} {SAMPLES}")
         print(f"open {place / 'report.html'} in a browser")
 

@@ -6,7 +6,6 @@ Reads metrics.json, run.json and samples.jsonl in the output folders of test.py.
 the report.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 from cocos.config.command_line import PlainParser
@@ -59,6 +58,7 @@ def main() -> None:
     # Imported here, so that errors in options do not wait.
     from cocos.files.output_folder import check_output_folder
     from cocos.report.comparisons import compare_runs
+    from cocos.report.contents import Report
     from cocos.report.finished_runs import load_runs
     from cocos.report.inspect_log import has_inspect_logs, save_inspect_log
     from cocos.report.report_files import is_report, print_tables, save_report
@@ -68,15 +68,13 @@ def main() -> None:
     if options.inspect_dir:
         check_output_folder(options.inspect_dir, has_inspect_logs, "--inspect_dir")
     runs = load_runs(options.evaluations)
-    if options.profile:
-        [profile] = load_runs([options.profile])
-        runs = [replace(run, profile=profile) for run in runs]
-    comparisons = compare_runs(runs, options.baseline)
+    [profile] = load_runs([options.profile]) if options.profile else [None]
+    report = Report(runs, compare_runs(runs, options.baseline), profile)
     if options.output_dir:  # before the tables, whose reader may close the pipe
-        written = save_report(runs, options.output_dir, comparisons)
+        written = save_report(report, options.output_dir)
     for run in runs if options.inspect_dir else ():
         save_inspect_log(run, options.inspect_dir)
-    print_tables(runs, comparisons)
+    print_tables(report)
     if options.output_dir:
         print(f"written to {options.output_dir}: {written}")
     elif not options.inspect_dir:

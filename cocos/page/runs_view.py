@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from cocos.page.shared import Shared, find_folders
 from cocos.report.comparisons import compare_runs
+from cocos.report.contents import Report
 from cocos.report.finished_runs import load_runs
 from cocos.report.report_files import report_page
 
@@ -35,7 +36,7 @@ def serve_report(page: Shared, request: Request) -> Response:
     folders = find_folders(page.options.roots, *FILES)
     try:
         runs = load_runs([folders[name] for name in request.query_params.getlist("run")])
-        report = b"".join(report_page(runs, compare_runs(runs)))
+        report = b"".join(report_page(Report(runs, compare_runs(runs))))
     except (ValueError, LookupError) as error:
         return PlainTextResponse(f"These evaluations cannot be shown together: {error}", 404)
     # The report gets an origin of its own: its script, the only one that it allows, cannot reach the page.

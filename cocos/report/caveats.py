@@ -11,7 +11,7 @@ from cocos.extraction import NO_PROGRAM
 from cocos.files.bundled import command_line
 from cocos.report.comparisons import RunComparison
 from cocos.report.finished_runs import FinishedRun
-from cocos.report.token_curves import choice_note, token_curves
+from cocos.report.token_curves import Curve, choice_note
 from cocos.trajectories import Rules
 
 MIN_SHARE = 0.01  # of the completions: fewer that are cut off or empty move no accuracy by more
@@ -26,12 +26,14 @@ MEASURING = set(
 FIGURE, COUNTS = re.compile(r"\d[\d.]*(?: of \d+| %)? "), re.compile(r" \([^()]*: \d+\)")
 
 
-def caveats(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> list[str]:
+def caveats(
+    runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison], curves: Sequence[Curve]
+) -> list[str]:
     """Return a sentence for each reason not to trust the numbers; [] if there is none."""
     of_runs = [(run.name, text.removeprefix(f"{run.name}: ")) for run in runs for text in _of_run(run)]
     return [
         *_joined(of_runs),
-        *_of_choices(runs),
+        *_of_choices(curves),
         *(sentence for comparison in comparisons for sentence in _of_comparison(comparison)),
     ]
 
@@ -123,9 +125,9 @@ def _temperatures(run: FinishedRun) -> list[float]:
     return options.get("temperature") or AGENT_TEMPERATURES[options.get("agent", "none")][: run.num_turns]
 
 
-def _of_choices(runs: Sequence[FinishedRun]) -> Iterator[str]:
+def _of_choices(curves: Sequence[Curve]) -> Iterator[str]:
     """Yield a sentence if the tests that choose among a run's programs are those that score it."""
-    chosen = [c.run for c in token_curves(runs) if c.is_sampled or c.resampling or choice_note(c)]
+    chosen = [c.run for c in curves if c.is_sampled or c.resampling or choice_note(c)]
     names = dict.fromkeys(
         run.name for run in chosen if all(row["num_visible_tests"] == len(row["tests"]) for row in run.rows)
     )

@@ -22,9 +22,10 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from cocos.report import chart_style as style
 from cocos.report.chart_style import ERROR_COLOURS, INK, RIGHT, WRONG
+from cocos.report.contents import Report
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.tables import has_pass_at_k, printable_error_type
-from cocos.report.token_curves import Curve, token_curves
+from cocos.report.token_curves import Curve
 
 MAX_NAME = 24  # characters of a line of a name beside a bar
 Span = tuple[float, float]
@@ -275,11 +276,11 @@ class Charts(NamedTuple):
     runs: Mapping[str, Sequence[Markup]]  # name of a run -> its charts
 
 
-def draw_charts(runs: Sequence[FinishedRun]) -> Charts:
+def draw_charts(report: Report) -> Charts:
     """Draw every chart for which the runs have numbers."""
     # All runs share one list of error types, so that a colour means the same in every chart.
+    runs, curves = report.runs, report.curves
     error_types = most_frequent_errors(runs)
-    curves = token_curves(runs)
     of_runs: dict[str, list[Markup]] = {}
     for run in runs:
         draws = [partial(draw_flow, run=run), partial(draw_problems, run=run)]
@@ -294,9 +295,9 @@ def draw_charts(runs: Sequence[FinishedRun]) -> Charts:
     return Charts(accuracy, tokens, of_runs)
 
 
-def save_overview(runs: Sequence[FinishedRun], path: Path) -> None:
+def save_overview(report: Report, path: Path) -> None:
     """Save one image: accuracy by turns and by tokens, changes, costs of each problem, and errors."""
-    curves = token_curves(runs)
+    runs, curves = report.runs, report.curves
 
     def draw(figure: Figure) -> None:
         error_types = most_frequent_errors(runs)

@@ -60,7 +60,6 @@ class FinishedRun:
     metrics: Mapping[str, Any]  # contents of metrics.json
     record: Mapping[str, Any]  # contents of run.json; if only the rows are known, what they record
     rows: Sequence[SampleRow]  # contents of samples.jsonl
-    profile: "FinishedRun | None" = None  # run whose solve rates split the problems in tables
 
     @property
     def label(self) -> str:

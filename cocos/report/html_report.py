@@ -19,10 +19,9 @@ from markupsafe import Markup
 from cocos.evaluation.sample_rows import SampleRow, TurnRow
 from cocos.intervals import Estimate
 from cocos.report import tables
-from cocos.report.caveats import caveats
-from cocos.report.comparisons import RunComparison, excluded_problems
-from cocos.report.finished_runs import FinishedRun, group_by_conditions
-from cocos.report.summary import beginning, differing, findings
+from cocos.report.contents import Report
+from cocos.report.finished_runs import FinishedRun
+from cocos.report.summary import differing
 
 if TYPE_CHECKING:  # needs matplotlib
     from cocos.report.charts import Charts
@@ -31,30 +30,19 @@ if TYPE_CHECKING:  # needs matplotlib
 GENERATOR = '<meta name="generator" content="CoCoS-Lab">'  # in the head of every report
 
 
-def page_parts(
-    runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison], charts: "Charts | None"
-) -> Iterator[str]:
+def page_parts(report: Report, charts: "Charts | None") -> Iterator[str]:
     """Yield the parts of the page, a row at a time; `charts` are None without matplotlib."""
     script = _read("programs.js") + _read("trajectories.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    shown = [tables.overview_table(runs), *tables.run_tables(runs, comparisons)]
     templates: dict[str, int] = {}  # filled while the rows are written
     page = _environment().get_template("report.html.jinja")
     return page.generate(
         generator=Markup(GENERATOR),
-        runs=runs,
-        beginning=beginning(runs),
-        findings=list(findings(runs, comparisons)),
-        caveats=caveats(runs, comparisons),
-        lacks_interval=tables.NO_INTERVAL_NOTE in tables.notes_of(shown),
-        groups=group_by_conditions(runs),
-        token_tables=tables.token_tables(runs),
-        token_notes=tables.token_notes(runs),
-        further_tables=tables.further_tables(runs, comparisons),
-        comparisons=comparisons,
-        excluded=list(excluded_problems(comparisons)),
+        report=report,
+        runs=report.runs,
+        comparisons=report.comparisons,
         charts=charts,
-        trajectories=trajectory_rows(runs, templates),
+        trajectories=trajectory_rows(report.runs, templates),
         templates=templates,
         style=Markup(_read("report.css")),
         script=Markup(script),

@@ -9,23 +9,22 @@ from pathlib import Path
 from cocos.files.extras import install_command, missing_modules
 from cocos.files.markdown import markdown_table
 from cocos.files.output_folder import recorded_kind
-from cocos.report.caveats import caveats
-from cocos.report.comparisons import RunComparison, excluded_problems
+from cocos.report.comparisons import RunComparison
+from cocos.report.contents import Report
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.html_report import GENERATOR, error_rows, page_parts
-from cocos.report.summary import beginning, findings
-from cocos.report.tables import Table, notes_of, overview_table, run_tables, token_notes
+from cocos.report.tables import Table
 
 
-def report_page(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> Iterator[bytes]:
+def report_page(report: Report) -> Iterator[bytes]:
     """Yield the parts of report.html, with charts if matplotlib is installed."""
     charts = None
     if not missing_modules("charts"):
         from cocos.report.charts import draw_charts
 
-        charts = draw_charts(runs)
+        charts = draw_charts(report)
     # UTF-8 cannot encode a lone surrogate; backslashreplace writes it as JSON's escape \udXXX.
-    return (part.encode("utf-8", "backslashreplace") for part in page_parts(runs, comparisons, charts))
+    return (part.encode("utf-8", "backslashreplace") for part in page_parts(report, charts))
 
 
 def is_report(folder: Path) -> bool:
@@ -37,9 +36,7 @@ def is_report(folder: Path) -> bool:
         return GENERATOR.encode() in file.read(1000)
 
 
-def save_report(
-    runs: Sequence[FinishedRun], output_dir: Path, comparisons: Sequence[RunComparison] = ()
-) -> str:
+def save_report(report: Report, output_dir: Path) -> str:
     """Write report.html, report.md and, if matplotlib is installed, report.png.
 
     Returns:
@@ -53,12 +50,12 @@ def save_report(
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
         with open(output_dir / "report.html", "wb") as file:  # first: it makes the folder a report's
-            file.writelines(report_page(runs, comparisons))
-        (output_dir / "report.md").write_text(markdown_report(runs, comparisons), encoding="utf-8")
+            file.writelines(report_page(report))
+        (output_dir / "report.md").write_text(markdown_report(report), encoding="utf-8")
         if not missing_modules("charts"):
             from cocos.report.charts import save_overview
 
-            save_overview(runs, output_dir / "report.png")
+            save_overview(report, output_dir / "report.png")
             written = "report.html report.md report.png"
     except OSError as error:  # a full disk names no file
         reason = error.strerror or error
@@ -66,14 +63,13 @@ def save_report(
     return written
 
 
-def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> str:
+def markdown_report(report: Report) -> str:
     """Return the contents of report.md."""
-    overview, *tables = [overview_table(runs), *run_tables(runs, comparisons)]
-    parts = [beginning(runs), _section(overview), *findings(runs, comparisons)]
-    parts += [f"**Caution.** {sentence}" for sentence in caveats(runs, comparisons)]
-    parts += [_section(table) for table in tables]
-    parts += [*excluded_problems(comparisons), "\n".join(_gained_and_lost(comparisons))]
-    parts += [*notes_of([overview, *tables]), *token_notes(runs), "## Errors", _errors(runs)]
+    parts = [report.beginning, _section(report.overview), *report.findings]
+    parts += [f"**Caution.** {sentence}" for sentence in report.caveats]
+    parts += [_section(table) for table in report.tables]
+    parts += [*report.excluded, "\n".join(_gained_and_lost(report.comparisons))]
+    parts += [*report.notes, *report.token_notes, "## Errors", _errors(report.runs)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -108,18 +104,16 @@ WIDTH_OF_FILES = 10_000  # one line per row, for whoever searches in the output
 BEFORE_INTERVAL = re.compile(r" (?=[\[(])")  # of `50.0 [23.7, 76.3]` or `50.0 (no interval)`
 
 
-def print_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> None:
+def print_tables(report: Report) -> None:
     """Print the summary, the tables of the runs, and one table of all comparisons."""
     width = shutil.get_terminal_size(fallback=(WIDTH_OF_FILES, 24)).columns
-    overview, *tables = [overview_table(runs), *run_tables(runs, comparisons)]
-    _print_sentences([beginning(runs)], width)
-    _print_table(overview, width)
-    cautions = [f"caution: {sentence}" for sentence in caveats(runs, comparisons)]
-    _print_sentences([*findings(runs, comparisons), *cautions], width)
-    for table in tables:
+    _print_sentences([report.beginning], width)
+    _print_table(report.overview, width)
+    cautions = [f"caution: {sentence}" for sentence in report.caveats]
+    _print_sentences([*report.findings, *cautions], width)
+    for table in report.tables:
         _print_table(table, width)
-    notes = [*notes_of([overview, *tables]), *token_notes(runs)]
-    _print_sentences([*excluded_problems(comparisons), *notes], width)
+    _print_sentences([*report.excluded, *report.notes, *report.token_notes], width)
 
 
 def _print_sentences(sentences: Sequence[str], width: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from cocos.report.comparisons import PLAIN, RunComparison, are_sets_of_one_model, pool, unpaired
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.tables import format_estimate
-from cocos.report.token_curves import in_points, token_curves, verdict
+from cocos.report.token_curves import Curve, in_points, verdict
 
 
 def beginning(runs: Sequence[FinishedRun]) -> str:
@@ -17,7 +17,9 @@ def beginning(runs: Sequence[FinishedRun]) -> str:
     return _question(runs)
 
 
-def findings(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison]) -> Iterator[str]:
+def findings(
+    runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison], curves: Sequence[Curve]
+) -> Iterator[str]:
     """Yield a sentence for each comparison, with a baseline or with resampling, and for what has none."""
     for comparison in comparisons:
         last = comparison.last_turn
@@ -26,7 +28,7 @@ def findings(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison]) 
             f"{comparison.baseline.name} {100 * last.baseline:.1f} %: {in_points(last.difference)}; "
             f"{last.num_problems} problems."
         )
-    yield from filter(None, map(verdict, token_curves(runs)))
+    yield from filter(None, map(verdict, curves))
     yield from unpaired(runs, comparisons)
 
 

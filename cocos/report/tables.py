@@ -7,12 +7,11 @@ from typing import get_args
 
 from cocos.extraction import Source
 from cocos.intervals import MIN_PROBLEMS, Estimate, bounded_mean, smallest_difference
-from cocos.report.caveats import resampling_advice
 from cocos.report.comparisons import RunComparison, are_sets_of_one_model, pool
 from cocos.report.finished_runs import FinishedRun, TurnNumbers, group_by_conditions
 from cocos.report.sample_statistics import Point
 from cocos.report.sampled_programs import count_samples, sampled_programs
-from cocos.report.token_curves import Curve, choice_note, lacks_resampling, strata, token_curves
+from cocos.report.token_curves import Curve
 
 NO_INTERVAL = "(no interval)"
 NO_INTERVAL_NOTE = (
@@ -97,38 +96,6 @@ class Table:
         notes = {IN_CHILD: IN_CHILD_NOTE, RESAMPLING: RESAMPLING_NOTE, SMALLEST: SMALLEST_NOTE}
         found = [notes[name] for name in notes if name in self.header]
         return [*found, NO_INTERVAL_NOTE] if lacks_interval else found
-
-
-def run_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> list[Table]:
-    """Return the tables of accuracies, one per conditions, those of tokens, and all others."""
-    groups = group_by_conditions(runs)
-    accuracies = [accuracy_table(group, accuracy_heading(conditions)) for conditions, group in groups.items()]
-    compared = [comparison_table(comparisons)] if comparisons else []
-    return [*accuracies, *token_tables(runs), *further_tables(runs, comparisons), *compared]
-
-
-def notes_of(tables: Sequence[Table]) -> list[str]:
-    """Return the notes of tables, each once."""
-    return list(dict.fromkeys(note for table in tables for note in table.notes))
-
-
-def further_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> list[Table]:
-    """Return the tables after those of accuracies and tokens.
-
-    A table without rows is left out.
-    """
-    tables = [
-        *pooled_tables(runs),
-        visible_tests_table(runs),
-        edits_table(runs),
-        sampled_programs_table(runs),
-        sampled_differences_table(comparisons),
-        pass_at_k_table(runs),
-        bugs_table(runs),
-        means_table(runs),
-        sources_table(runs),
-    ]
-    return [table for table in tables if table.rows]
 
 
 def overview_table(runs: Sequence[FinishedRun]) -> Table:
@@ -284,21 +251,8 @@ def pass_at_k_table(runs: Sequence[FinishedRun]) -> Table:
     return Table("pass@k, and best@k: the program of k that the visible tests choose", "%", header, rows)
 
 
-def token_tables(runs: Sequence[FinishedRun]) -> list[Table]:
-    """Return the accuracy of each number of programs against its tokens, under three costs.
-
-    If the runs have a profile, a table for each of its parts of the problems follows.
-    """
-    tables = [_token_table(token_curves(runs), "")]
-    if profile := next((run.profile for run in runs if run.profile), None):
-        for name, task_ids in strata(profile).items():
-            if task_ids:
-                part = token_curves([run.on_problems(task_ids) for run in runs])
-                tables.append(_token_table(part, f", {name} ({len(task_ids)} problems)"))
-    return [table for table in tables if table.rows]
-
-
-def _token_table(curves: Sequence[Curve], part: str) -> Table:
+def token_table(curves: Sequence[Curve], part: str = "") -> Table:
+    """Return a row per curve and number of programs, with the tokens under three costs."""
     rows = []
     for curve in curves:
         for point in curve.points:
@@ -313,12 +267,6 @@ def _token_cells(curve: Curve, point: Point) -> list[str]:
     difference = curve.difference(point)
     shown = "-" if difference is None else format_estimate(difference)
     return [format_share(point.accuracy), *map(format_mean, point.tokens), shown]
-
-
-def token_notes(runs: Sequence[FinishedRun]) -> list[str]:
-    """Return how to make a resampling run if there is none, and why runs have two accuracies."""
-    advice = [resampling_advice(runs[0])] if lacks_resampling(runs) else []
-    return advice + [note for curve in token_curves(runs) if (note := choice_note(curve))]
 
 
 def bugs_table(runs: Sequence[FinishedRun]) -> Table:

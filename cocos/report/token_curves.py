@@ -107,11 +107,8 @@ def in_points(difference: Estimate) -> str:
     )
 
 
-def lacks_resampling(runs: Sequence[FinishedRun]) -> bool:
-    """Return whether there is a single run, over several turns, and no resampling to compare it with."""
-    if len(runs) > 1:
-        return False
-    curves = token_curves(runs)
+def lacks_resampling(curves: Sequence[Curve]) -> bool:
+    """Return whether there is one curve, of several turns, and no resampling to compare it with."""
     return len(curves) == 1 and not _is_resampling(curves[0])
 
 

@@ -22,6 +22,7 @@ from cocos.files.output_folder import (
     new_folder,
     run_kind,
 )
+from cocos.report.contents import Report
 from cocos.report.finished_runs import load_runs
 from cocos.report.report_files import save_report
 from tests.support.paths import TOY
@@ -180,7 +181,7 @@ def test_a_report_is_written_again_to_its_own_folder_but_not_to_that_of_an_evalu
     before = contents(folder).keys()
     (folder / "notes.txt").write_text("mine")
     assert call("report", folder) == (None, "") and contents(folder).keys() == {*before, "notes.txt"}
-    save_report(load_runs([tmp_path / "played"]), tmp_path / "played")
+    save_report(Report(load_runs([tmp_path / "played"])), tmp_path / "played")
     status, errors = call("report", tmp_path / "played")
     assert status == 2 and "played contains an evaluation (run.json)" in errors
     assert call("inspect", tmp_path / "logs") == call("inspect", tmp_path / "logs") == (None, "")

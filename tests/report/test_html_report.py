@@ -16,6 +16,7 @@ from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.problems import Problem
 from cocos.report.comparisons import compare_runs
+from cocos.report.contents import Report
 from cocos.report.finished_runs import load_runs
 from cocos.report.html_report import page_parts
 from cocos.report.report_files import save_report
@@ -67,7 +68,7 @@ ROWS = [
 def page(tmp_path_factory):
     """Return the page of one evaluation."""
     folder = evaluated(tmp_path_factory.mktemp("runs") / f"run {ATTACK.replace('/', '|')}", ROWS)
-    save_report(load_runs([folder]), folder)
+    save_report(Report(load_runs([folder])), folder)
     return folder / "report.html"
 
 
@@ -156,7 +157,7 @@ def test_the_requests_of_many_turns_are_few_templates_from_which_each_can_be_rea
         return Trajectory(problem, 0, played)
 
     played = [asked(number) for number in range(20)]
-    page = "".join(page_parts(load_runs([evaluated(tmp_path / "a", played)]), [], None))
+    page = "".join(page_parts(Report(load_runs([evaluated(tmp_path / "a", played)])), None))
     content = json.loads(Reader(page).scripts[0])
     assert content["templates"] == ["Task: \ue000\n\n\ue001\n\n[BEGIN]", "\ue002\n\nRepair it."]
     for row, one in zip(content["rows"], played, strict=True):
@@ -169,10 +170,12 @@ def test_the_requests_of_many_turns_are_few_templates_from_which_each_can_be_rea
 def test_rows_are_copied_into_the_page_one_at_a_time(tmp_path):
     rows = [trajectory(str(i), FAILED, text="x" * 20_000) for i in range(400)]
     [run] = load_runs([evaluated(tmp_path / "run", rows)])
-    sum(map(len, page_parts([run], [], None)))  # compiles the templates, so that their memory is not measured
+    sum(
+        map(len, page_parts(Report([run]), None))
+    )  # compiles the templates, so that their memory is not measured
     del rows
     tracemalloc.start()
-    size = sum(map(len, page_parts([run], [], None)))
+    size = sum(map(len, page_parts(Report([run]), None)))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert size > 8e6
@@ -184,7 +187,9 @@ def test_rows_are_copied_into_the_page_one_at_a_time(tmp_path):
 
 def written(runs, comparisons, folder):
     """Write the page without charts, and return its path."""
-    (folder / "report.html").write_text("".join(page_parts(runs, comparisons, None)), encoding="utf-8")
+    (folder / "report.html").write_text(
+        "".join(page_parts(Report(runs, comparisons), None)), encoding="utf-8"
+    )
     return folder / "report.html"
 
 

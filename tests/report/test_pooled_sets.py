@@ -6,6 +6,7 @@ import pytest
 
 from cocos.metrics import correction_metrics
 from cocos.report.comparisons import are_sets_of_one_model, compare_runs, pool
+from cocos.report.contents import Report
 from cocos.report.finished_runs import load_runs
 from cocos.report.report_files import markdown_report
 from cocos.report.tables import pooled_tables
@@ -47,7 +48,7 @@ def test_sets_are_not_paired_and_their_report_begins_with_all_their_problems(run
     others = [replace(one, problem=replace(one.problem, task_id=f"b{n}")) for n, one in enumerate(B)]
     runs = [runs[0], *load_runs([evaluated(tmp_path / "c", others, options={"test_data": "b.jsonl"})])]
     assert compare_runs(runs) == []
-    text = markdown_report(runs)
+    text = markdown_report(Report(runs))
     assert text.startswith(
         "In 2 runs, base answers 1 to 3 problems of each of 2 sets, each in 3 turns (self-correction without test "
         "results, cocos prompts). Over all sets, 50.0 % of the programs are right at turn 1 and 75.0 % at turn "

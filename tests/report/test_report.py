@@ -23,7 +23,6 @@ from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.intervals import wilson
 from cocos.problems import Problem
-from cocos.report.caveats import caveats
 from cocos.report.chart_style import LEGEND_LINE, RIGHT, STYLE
 from cocos.report.charts import (
     draw_accuracy,
@@ -34,6 +33,7 @@ from cocos.report.charts import (
     save_overview,
 )
 from cocos.report.comparisons import compare_runs
+from cocos.report.contents import Report
 from cocos.report.finished_runs import load_runs
 from cocos.report.report_files import markdown_report, print_tables, save_report
 from cocos.report.tables import NO_INTERVAL_NOTE
@@ -82,7 +82,7 @@ def rows_of(text, heading):
 
 def test_the_table_has_the_numbers(tmp_path):
     # delta: 0.2 -+ 1.96 * sqrt((0.4 - 0.04) / 10) = 0.2 -+ 0.3719
-    text = markdown_report(runs(tmp_path, cocos=TWO_TURNS))
+    text = markdown_report(Report(runs(tmp_path, cocos=TWO_TURNS)))
     assert rows_of(text, "## Self-correction, % [95 % interval]") == [
         ["model", "n", "turns", "acc@1", "acc@2", "delta", "i→c", "c→i"],
         [
@@ -93,27 +93,29 @@ def test_the_table_has_the_numbers(tmp_path):
 
 
 def test_the_errors_of_each_turn_and_their_repairs_are_a_table(tmp_path):
-    lines = markdown_report(runs(tmp_path, cocos=TWO_TURNS, perfect=numbered((PASSED, PASSED)))).splitlines()
+    lines = markdown_report(
+        Report(runs(tmp_path, cocos=TWO_TURNS, perfect=numbered((PASSED, PASSED))))
+    ).splitlines()
     assert lines[lines.index("## Errors") + 2 :] == [
         "| model | first failing test | turn 1 | turn 2 |",
         "| --- | --- | --- | --- |",
         "| cocos | AssertionError | 2 (0 repaired) | 3 |",
         "| cocos | TypeError | 3 (3 repaired) | 0 |",
     ]
-    perfect = markdown_report(runs(tmp_path, right=numbered((PASSED, PASSED))))
+    perfect = markdown_report(Report(runs(tmp_path, right=numbered((PASSED, PASSED)))))
     assert perfect.endswith("## Errors\n\nnone\n")
 
 
 def test_an_exceptions_name_cannot_add_lines(tmp_path):
     forged = ExecutionResult((Verdict(Status.ERROR, "E\n# 100 %\n" + "x" * 200),))
-    text = markdown_report(runs(tmp_path, cocos=numbered((forged, PASSED))))
+    text = markdown_report(Report(runs(tmp_path, cocos=numbered((forged, PASSED)))))
     assert "| cocos | E?# 100 %?xxxxxxxxxxxxxxxxxxx… | 1 (1 repaired) | 0 |\n" in text
 
 
 def test_one_turn_has_one_row_and_three_turns_have_a_row_per_pair_and_one_from_the_first_to_the_last(
     tmp_path,
 ):
-    text = markdown_report(runs(tmp_path, a=ONE_TURN, b=THREE_TURNS * 6))
+    text = markdown_report(Report(runs(tmp_path, a=ONE_TURN, b=THREE_TURNS * 6)))
     header, *rows = rows_of(text, "## Self-correction, % [95 % interval]")
     assert header == ["model", "n", "turns", "acc before", "acc after", "delta", "i→c", "c→i"]
     assert rows[0] == ["a", "4", "1", "50.0 [15.0, 85.0]", "", "", "", ""]
@@ -130,26 +132,26 @@ def test_right_programs_that_rest_on_in_child_verdicts_are_counted_with_a_note_o
     tmp_path, capsys
 ):
     loaded = runs(tmp_path, a=numbered((FAILED, MARKED), (MARKED, MARKED), (PASSED, PASSED)), b=OTHER)
-    text = markdown_report(loaded)
+    text = markdown_report(Report(loaded))
     header, *rows = rows_of(text, "## Self-correction, % [95 % interval]")
     assert header[-1] == "in_child" and [row[-1] for row in rows] == ["1 → 2", "0 → 0"]
     assert text.count("in_child: right programs with a test whose verdict") == 1
-    print_tables(loaded)
+    print_tables(Report(loaded))
     assert "could have forged it; samples.jsonl gives the reason" in capsys.readouterr().out
     page = page_of(loaded)
     assert "right<br>in_child" in page and page.count("in_child: right programs with a test") == 1
     page = page_of(loaded[1:])
-    assert "in_child" not in markdown_report(loaded[1:]) and "in_child" not in page
+    assert "in_child" not in markdown_report(Report(loaded[1:])) and "in_child" not in page
 
 
 def test_every_pass_at_k_is_listed(tmp_path):
     # 16 samples, c right: pass@2 = 1 - C(16-c, 2) / C(16, 2): 1/8 for c = 1, 1 - 28/120 for c = 8
-    text = markdown_report(runs(tmp_path, a=sampled(1, 8), b=ONE_TURN))
+    text = markdown_report(Report(runs(tmp_path, a=sampled(1, 8), b=ONE_TURN)))
     header, row = rows_of(text, "## pass@k, and best@k: the program of k that the visible tests choose, %")
     assert header == ["model", "turn", "chosen by", "k = 1", "k = 2", "k = 4", "k = 8", "k = 16"]
     assert row[:5] == ["a", "1", "all tests", "28.1", f"{100 * (1 / 8 + 1 - 28 / 120) / 2:.1f}"]
     assert row[-1] == "100.0"
-    assert "pass@k" not in markdown_report(load_runs([tmp_path / "b"]))
+    assert "pass@k" not in markdown_report(Report(load_runs([tmp_path / "b"])))
 
 
 def with_hidden(trajectory):
@@ -175,7 +177,7 @@ def test_greedy_and_sampled_programs_of_one_evaluation_are_paired_by_problem(tmp
         ]
         evaluated(tmp_path / name, rows, options={"carry": "nothing", "temperature": [0, 0.8]})
     runs = load_runs([tmp_path / "a", tmp_path / "b"])
-    text = markdown_report(runs, compare_runs(runs))
+    text = markdown_report(Report(runs, compare_runs(runs)))
     shown = {
         (row[0].split()[0], row[1]): row[2]
         for row in rows_of(text, "## Greedy and sampled programs, % [95 % interval]")
@@ -207,13 +209,13 @@ def test_turns_that_are_no_samples_of_the_task_have_no_such_table(tmp_path):
     ):
         rows = [trajectory(str(i), FAILED, PASSED, sample=k) for i in range(12) for k in range(2)]
         evaluated(tmp_path / name, rows, options=options, **conditions)
-        assert "Greedy and sampled" not in markdown_report(load_runs([tmp_path / name])), name
+        assert "Greedy and sampled" not in markdown_report(Report(load_runs([tmp_path / name]))), name
 
 
 def test_repeated_programs_and_edits_are_listed_per_pair_of_turns(tmp_path):
     # "x = 1" -> "x = 2": 2 edits / 10 characters = 20 %, and one program of ten is repeated: 18 %;
     # it is one of the five that were wrong at turn 1
-    text = markdown_report(runs(tmp_path, a=ONE_REPEATED, b=ONE_TURN, c=THREE_TURNS))
+    text = markdown_report(Report(runs(tmp_path, a=ONE_REPEATED, b=ONE_TURN, c=THREE_TURNS)))
     # 0.18 -+ 1.96 * sqrt((9 * 0.02^2 + 0.18^2) / 100) = 0.18 -+ 1.96 * 0.018974
     assert rows_of(text, "## Edits, % [95 % interval]") == [
         ["model", "turns", "repeated programs", "wrong ones repeated", "edit ratio"],
@@ -221,13 +223,13 @@ def test_repeated_programs_and_edits_are_listed_per_pair_of_turns(tmp_path):
         ["c", "1 to 2", "0.0 [0.0, 65.8]", "0.0 [0.0, 79.3]", "20.0 (no interval)"],
         ["c", "2 to 3", "0.0 [0.0, 65.8]", "-", "20.0 (no interval)"],
     ]
-    assert "## Edits" not in markdown_report(load_runs([tmp_path / "b"]))
+    assert "## Edits" not in markdown_report(Report(load_runs([tmp_path / "b"])))
 
 
 def test_seconds_and_tokens_are_listed(tmp_path):
     speed = {"seconds_per_problem": 0.0424, "tokens_per_problem": 1234.56, "prompt_tokens_per_problem": 98765}
     speed |= {"generation_s": 12.4, "completion_tokens": 24680, "prompt_tokens": 1975300}
-    text = markdown_report(load_runs([evaluated(tmp_path / "a", TWO_TURNS, speed=speed)]))
+    text = markdown_report(Report(load_runs([evaluated(tmp_path / "a", TWO_TURNS, speed=speed)])))
     assert rows_of(text, "## Seconds and tokens") == [
         ["model", "trajectories", "seconds of generation", "sampled tokens", "prompt tokens"],
         ["a", "mean", "0.0424", "1234.6", "98765.0"],
@@ -241,26 +243,26 @@ def test_a_difference_over_few_problems_has_no_interval_anywhere(tmp_path, capsy
     stored = json.loads((tmp_path / "a/metrics.json").read_text())["metrics"]
     assert stored["delta_t1_t2"] == {"value": 0.0, "low": None, "high": None}
     comparisons = compare_runs(both)
-    text = markdown_report(both, comparisons)
+    text = markdown_report(Report(both, comparisons))
     [_, row, _] = rows_of(text, "## Self-correction, % [95 % interval]")
     assert row[3] == "33.3 [6.1, 79.2]" and row[5] == "0.0 (no interval)"  # Wilson's needs no minimum
     assert [row[5] for row in rows_of(text, "## Against the baseline, % [95 % interval]")[1:]] == [
         "0.0 (no interval)"
     ] * 2
     assert text.count(NO_INTERVAL_NOTE) == 1
-    print_tables(both, comparisons)
+    print_tables(Report(both, comparisons))
     shown = capsys.readouterr().out
     # two changes, each twice, and two differences; 20.0 of each run's edits
     assert len(re.findall(r" 0\.0 \(no interval\)", shown)) == 6 and shown.count(NO_INTERVAL_NOTE) == 1
     page = page_of(both, comparisons)
     assert page.count(NO_INTERVAL_NOTE) > 1  # at the top, and at each cell
     assert "[+0.0, +0.0]" not in page and ">(no interval)</small>" in page
-    assert NO_INTERVAL_NOTE not in markdown_report(runs(tmp_path, c=ONE_REPEATED))
+    assert NO_INTERVAL_NOTE not in markdown_report(Report(runs(tmp_path, c=ONE_REPEATED)))
 
 
 def test_the_terminal_shows_the_same_numbers(tmp_path, capsys):
     both = runs(tmp_path, base=TWO_TURNS, cocos=OTHER)
-    print_tables(both, compare_runs(both))
+    print_tables(Report(both, compare_runs(both)))
     shown = capsys.readouterr().out
     for number in ("50.0 [23.7, 76.3]", "20.0 [-17.2, 57.2]", "1 to 2", "50.0 → 30.0", "70.0 → 90.0"):
         assert number in shown
@@ -271,7 +273,7 @@ def test_a_narrow_terminal_has_the_names_above_and_the_intervals_below(tmp_path,
     name = "a-name-that-is-as-long-as-those-of-checkpoints-with-all-their-options"
     both = runs(tmp_path, **{name: TWO_TURNS, "cocos": OTHER})
     monkeypatch.setenv("COLUMNS", str(width))
-    print_tables(both, compare_runs(both))
+    print_tables(Report(both, compare_runs(both)))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= width
     start = lines.index(f"model: {name}", lines.index("Self-correction, % [95 % interval]"))
@@ -304,7 +306,7 @@ def test_another_baseline_can_be_named(tmp_path):
 
 def test_the_markdown_lists_the_problems_gained_and_lost(tmp_path):
     both = runs(tmp_path, base=TWO_TURNS, cocos=OTHER)
-    text = markdown_report(both, compare_runs(both))
+    text = markdown_report(Report(both, compare_runs(both)))
     last = rows_of(text, "## Against the baseline, % [95 % interval]")[-1]
     assert last[:5] == ["cocos", "base", "10", "last", "70.0 → 90.0"] and last[6:] == ["0.62", "3", "1"]
     assert re.fullmatch(r"20\.0 \[.*\]", last[5])
@@ -317,7 +319,7 @@ def test_a_problem_with_an_infrastructure_failure_is_left_out_and_named(tmp_path
     comparisons = compare_runs(both)
     assert comparisons[0].last_turn.num_problems == 9 and comparisons[0].last_turn.gained == ("4", "8")
     assert "cocos against base excludes the problems that only base has scored: 9." in markdown_report(
-        both, comparisons
+        Report(both, comparisons)
     )
 
 
@@ -336,7 +338,7 @@ def test_runs_with_oracle_feedback_have_their_own_table_and_are_never_compared_w
     loaded = load_runs(folders)
     comparisons = compare_runs(loaded)
     assert [(c.other.name, c.baseline.name) for c in comparisons] == [("oracle2", "oracle")]
-    text = markdown_report(loaded, comparisons)
+    text = markdown_report(Report(loaded, comparisons))
     assert (
         "Not paired by problem, because what the model is told, or when a problem ends, differs: plain "
         "(self-correction without test results); oracle, oracle2 (error feedback)."
@@ -363,7 +365,9 @@ def test_early_stop_and_given_answers_are_conditions_too(tmp_path):
     )
     assert compare_runs(loaded) == []
     headings = [
-        line[3:].split(",")[0] for line in markdown_report(loaded).splitlines() if line.startswith("## ")
+        line[3:].split(",")[0]
+        for line in markdown_report(Report(loaded)).splitlines()
+        if line.startswith("## ")
     ]
     assert headings == [
         "First and last turn",
@@ -379,7 +383,7 @@ def test_early_stop_and_given_answers_are_conditions_too(tmp_path):
 
 def test_one_turn_has_no_feedback_whatever_the_options_say(tmp_path):
     loaded = load_runs([evaluated(tmp_path / "one", numbered((PASSED,), (FAILED,)), feedback="error")])
-    assert "## Self-correction, " in markdown_report(loaded)
+    assert "## Self-correction, " in markdown_report(Report(loaded))
     assert "feedback" not in loaded[0].label
 
 
@@ -395,13 +399,15 @@ def answered(task_id, *codes, is_truncated=False):
 def test_completions_that_are_cut_off_or_empty_are_told_below_the_first_numbers(tmp_path, capsys):
     rows = [answered("1", "x = 1", "", is_truncated=True), answered("2", "x = 1", "x = 2")]
     [run] = load_runs([evaluated(tmp_path / "a", rows, options={"max_completion_length": 64})])
-    cut, empty = caveats([run])
+    cut, empty = Report([run]).caveats
     assert cut.startswith("a: 2 of 4 completions were cut off at 64 tokens")
     assert empty.startswith("a: 1 of 4 completions contain no program")
     page = page_of([run])
     assert page.index(cut) < page.index(empty) < page.index('id="accuracy"')
-    assert f"\n\n**Caution.** {cut}\n\n**Caution.** {empty}\n\n## Self-correction" in markdown_report([run])
-    print_tables([run])
+    assert f"\n\n**Caution.** {cut}\n\n**Caution.** {empty}\n\n## Self-correction" in markdown_report(
+        Report([run])
+    )
+    print_tables(Report([run]))
     assert f"\ncaution: {cut}\ncaution: {empty}\n\nSelf-correction" in capsys.readouterr().out
 
 
@@ -415,19 +421,19 @@ def test_cautions_of_several_runs_that_differ_in_figures_only_are_one_line(tmp_p
     }
     text = "completions contain no program; read some, and check --protocol and --max_completion_length."
     cut = "2 of 2 completions were cut off, so programs may lack their end; raise --max_completion_length."
-    assert caveats(runs(tmp_path, **rows)) == [
+    assert Report(runs(tmp_path, **rows)).caveats == [
         f"a: 2 of 2, b: 1 of 2, c: 2 of 2, d: 2 of 2 {text}",
         f"d: {cut}",
     ]
     equal = load_runs([tmp_path / "a", tmp_path / "c"])
-    assert caveats(equal) == [f"a, c: 2 of 2 {text}"]
+    assert Report(equal).caveats == [f"a, c: 2 of 2 {text}"]
 
 
 def test_few_repairs_are_a_caution_if_there_are_wrong_programs_enough(tmp_path):
     def cautions(name, wrong, repaired):
         rows = [trajectory(str(n), FAILED, PASSED if n < repaired else FAILED) for n in range(wrong)]
         rows += [trajectory(f"right {n}", PASSED, PASSED) for n in range(20)]
-        return caveats(load_runs([evaluated(tmp_path / name, rows)]))
+        return Report(load_runs([evaluated(tmp_path / name, rows)])).caveats
 
     [few] = cautions("a", wrong=30, repaired=1)
     assert few.startswith("a: 3.3 % of the wrong programs are repaired.") and "--carry counterexamples" in few
@@ -442,7 +448,7 @@ def test_few_repairs_are_a_caution_of_the_transcript_alone(tmp_path, options):
     rows = [trajectory(str(number), *[FAILED] * turns) for number in range(30)]
     conditions = {name: value for name, value in options.items() if name in ("agent", "answers")}
     [run] = load_runs([evaluated(tmp_path / "a", rows, options=options, **conditions)])
-    assert not any("are repaired" in sentence for sentence in caveats([run]))
+    assert not any("are repaired" in sentence for sentence in Report([run]).caveats)
 
 
 def test_answers_are_counted_by_how_their_program_was_found_and_why_there_is_none(tmp_path):
@@ -451,21 +457,21 @@ def test_answers_are_counted_by_how_their_program_was_found_and_why_there_is_non
         problem = Problem("1", "t", ("assert True",))
         return evaluated(tmp_path / name, [Trajectory(problem, 0, turns)])
 
-    text = markdown_report(load_runs([run("a", "block", "prose"), run("b", "block", "answer")]))
+    text = markdown_report(Report(load_runs([run("a", "block", "prose"), run("b", "block", "answer")])))
     assert rows_of(text, "## Where programs were found, answers") == [
         ["model", "answer", "block", "prose"],
         ["a", "0", "1", "1"],
         ["b", "1", "1", "0"],
     ]
     assert "a: 1 of 2 completions contain no program (prose: 1); read some" in text
-    assert "Where programs" not in markdown_report(load_runs([run("c", "answer", "answer")]))
+    assert "Where programs" not in markdown_report(Report(load_runs([run("c", "answer", "answer")])))
 
 
 def test_thoughts_that_reach_the_limit_are_a_caution_and_their_tokens_a_column(tmp_path):
     thinking = Completion((1,) * 8, "", True, thought="<think>Hm", num_thought_tokens=8)
     turns = (replace(turn(FAILED, ""), completion=thinking), turn(PASSED))
     path = evaluated(tmp_path / "a", [Trajectory(Problem("1", "t", ("assert True",)), 0, turns)])
-    text = markdown_report(load_runs([path]))
+    text = markdown_report(Report(load_runs([path])))
     assert (
         "a: 1 of 2 completions are thoughts without an answer, because the thought reached the length" in text
     )
@@ -477,7 +483,7 @@ def test_one_in_200_is_no_caveat_and_given_answers_are_not_the_models(tmp_path):
     rows = [answered(str(n), "x = 1", is_truncated=n == 0) for n in range(200)]
     given = [replace(t, turns=tuple(replace(one, is_given=True, code="") for one in t.turns)) for t in rows]
     loaded = load_runs([evaluated(tmp_path / "a", rows), evaluated(tmp_path / "b", given)])
-    assert caveats(loaded) == []
+    assert Report(loaded).caveats == []
 
 
 def test_options_that_differ_between_compared_runs_are_told_and_those_without_effect_are_not(tmp_path):
@@ -501,7 +507,7 @@ def test_options_that_differ_between_compared_runs_are_told_and_those_without_ef
             ),
         ]
     )
-    oracle, sentence = caveats(loaded, compare_runs(loaded))
+    oracle, sentence = Report(loaded, compare_runs(loaded)).caveats
     assert oracle.startswith("greedy, same, sampled: every test is visible")
     assert sentence == (
         "greedy and sampled were measured with different options: --temperature 0.0 and 0.8 0.2, "
@@ -530,9 +536,9 @@ def test_the_interval_of_a_repair_rate_has_problems_as_clusters(tmp_path):
 def test_the_report_consists_of_a_page_a_markdown_file_and_a_picture(tmp_path):
     loaded = runs(tmp_path, base=TWO_TURNS, single=ONE_TURN, cocos=THREE_TURNS, sampled=sampled(3, 5))
     out = tmp_path / "new" / "folder"
-    assert save_report(loaded, out) == "report.html report.md report.png"
+    assert save_report(Report(loaded), out) == "report.html report.md report.png"
     assert {path.name for path in out.iterdir()} == {"report.html", "report.md", "report.png"}
-    assert (out / "report.md").read_text(encoding="utf-8") == markdown_report(loaded)
+    assert (out / "report.md").read_text(encoding="utf-8") == markdown_report(Report(loaded))
     with Image.open(out / "report.png") as picture:
         # 10 x 12 inches at 150 dpi, and a line of the legends of curves, of runs and of errors
         assert picture.format == "PNG" and picture.size == (1500, int(150 * (12 + 3 * LEGEND_LINE)))
@@ -622,14 +628,16 @@ def test_no_legend_covers_a_curve_and_no_axes_are_squeezed(tmp_path, names):
 
 
 def test_runs_of_one_turn_have_no_empty_chart_of_changes(tmp_path):
-    save_overview(runs(tmp_path, a=ONE_TURN), tmp_path / "report.svg")
+    save_overview(Report(runs(tmp_path, a=ONE_TURN)), tmp_path / "report.svg")
     texts = (tmp_path / "report.svg").read_text(encoding="utf-8")
     assert "tokens and seconds of each problem" in texts and "repaired" not in texts
 
 
 def test_a_chart_without_changes_says_so_and_shows_an_exceptions_name_as_plain_text(tmp_path):
     forged = ExecutionResult((Verdict(Status.ERROR, "$x^{$ <script>"),))
-    save_overview(runs(tmp_path, a=numbered((PASSED, PASSED), (forged, forged))), tmp_path / "report.svg")
+    save_overview(
+        Report(runs(tmp_path, a=numbered((PASSED, PASSED), (forged, forged)))), tmp_path / "report.svg"
+    )
     texts = [element.text for element in ElementTree.parse(tmp_path / "report.svg").iter()]
     assert "no program was repaired or spoilt" in texts and "$x^{$ <script>" in texts
 
@@ -651,7 +659,7 @@ def test_the_command_prints_the_tables_and_writes_the_report(tmp_path):
     assert report(base).stdout.endswith("give --output_dir FOLDER for report.html\n")
     loaded = load_runs([base, cocos])
     text = (tmp_path / "report/report.md").read_text(encoding="utf-8")
-    assert text == markdown_report(loaded, compare_runs(loaded, "cocos"))
+    assert text == markdown_report(Report(loaded, compare_runs(loaded, "cocos")))
     assert "<!doctype html>" in (tmp_path / "report/report.html").read_text(encoding="utf-8")
 
 
@@ -709,7 +717,7 @@ def test_a_folder_without_a_whole_evaluation_is_one_line_that_names_the_file(tmp
 def test_a_folder_that_cannot_be_written_is_one_line_that_names_the_option(tmp_path):
     base = evaluated(tmp_path / "base", TWO_TURNS)
     (tmp_path / "file").touch()
-    save_report(load_runs([base]), tmp_path / "full")
+    save_report(Report(load_runs([base])), tmp_path / "full")
     (tmp_path / "full/report.md").unlink()
     (tmp_path / "full/report.md").symlink_to("/dev/full")
     for folder, reason in (
@@ -759,12 +767,12 @@ def test_a_report_begins_with_a_sentence_and_the_main_numbers_of_each_run(tmp_pa
         "prompts). 50.0 % of the programs are right at turn 1 and 70.0 % at turn 2: +20.0 points [-17.2, 57.2], "
         "may be chance."
     )
-    assert markdown_report([one]).startswith(f"{sentence}\n\n## First and last turn")
+    assert markdown_report(Report([one])).startswith(f"{sentence}\n\n## First and last turn")
     assert page_of([one]).split("<main>")[1].index(sentence) < 200
-    print_tables([one])
+    print_tables(Report([one]))
     assert capsys.readouterr().out.startswith(f"{sentence}\n\nFirst and last turn")
     both = [one, *runs(tmp_path, never=numbered((FAILED, PASSED)))]
-    text = markdown_report(both)
+    text = markdown_report(Report(both))
     assert text.startswith("In 2 runs, base answers 1 to 10 problems of test.jsonl, each in 2 turns (")
     assert [
         [cell.split()[0] for cell in row]
@@ -779,7 +787,7 @@ def test_a_report_begins_with_a_sentence_and_the_main_numbers_of_each_run(tmp_pa
 def test_a_comparison_is_a_sentence_before_the_tables(tmp_path):
     """On 100 problems, a gain of 40 and a loss of none; on 10, three gains and a loss."""
     many = runs(tmp_path, a=TWO_TURNS * 1, b=OTHER)
-    text = markdown_report(many, compare_runs(many))
+    text = markdown_report(Report(many, compare_runs(many)))
     said = "At the last turn b has 90.0 % and a 70.0 %: +20.0 points ["
     assert said in text.partition("## Self-correction")[0]
     assert text.partition(said)[2].partition("\n")[0].endswith("], may be chance; 10 problems.")
@@ -788,7 +796,7 @@ def test_a_comparison_is_a_sentence_before_the_tables(tmp_path):
         c=numbered(*[(FAILED, FAILED)] * 20),
         d=numbered(*[(FAILED, PASSED)] * 15, *[(FAILED, FAILED)] * 5),
     )
-    assert "], hardly chance; 20 problems." in markdown_report(clear, compare_runs(clear))
+    assert "], hardly chance; 20 problems." in markdown_report(Report(clear, compare_runs(clear)))
 
 
 def test_rows_alone_give_the_report_of_their_evaluation(tmp_path):
@@ -829,4 +837,4 @@ def test_rows_that_were_parsed_before_are_not_read_again(tmp_path):
     [run] = runs(tmp_path, a=TWO_TURNS)
     (tmp_path / "a/samples.jsonl").unlink()
     [again] = load_runs([tmp_path / "a"], {tmp_path / "a": run.rows})
-    assert markdown_report([again]) == markdown_report([run])
+    assert markdown_report(Report([again])) == markdown_report(Report([run]))

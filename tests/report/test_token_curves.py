@@ -22,9 +22,10 @@ from cocos.generation import Completion
 from cocos.problems import Problem
 from cocos.report.caveats import carry_flags, resampling_advice
 from cocos.report.charts import draw_token_curves
+from cocos.report.contents import Report
 from cocos.report.finished_runs import load_runs
 from cocos.report.report_files import markdown_report
-from cocos.report.tables import RESAMPLING_NOTE, TOKENS_TITLE, token_tables
+from cocos.report.tables import RESAMPLING_NOTE, TOKENS_TITLE
 from cocos.report.token_curves import token_curves, verdict
 from cocos.trajectories import Trajectory, Turn
 from tests.support.commands import succeed
@@ -93,7 +94,7 @@ def test_a_greedy_turn_that_asks_the_same_again_is_a_caution(tmp_path, temperatu
     rows = [played("a", (WRONG, 20, 10), (WRONG, 20, 10), request="ask")]
     run = load_runs([evaluated(tmp_path / "run", rows, options=AGAIN | {"temperature": temperature})])
     said = "run: 100 % of the turns 2 ask greedily what turn 1 asked, so they add nothing"
-    assert (said in markdown_report(run)) == warns
+    assert (said in markdown_report(Report(run))) == warns
 
 
 def test_samples_are_drawn_until_one_passes_the_visible_tests(tmp_path):
@@ -108,7 +109,7 @@ def test_samples_are_drawn_until_one_passes_the_visible_tests(tmp_path):
     assert [point.tokens for point in curve.points] == [
         pytest.approx((10 * n, 10 * n + 20, 30 * n)) for n in draws
     ]
-    [table] = token_tables([curve.run])
+    [table] = Report([curve.run]).token_tables
     assert [row[1] for row in table.rows] == ["1", "2", "4"]
 
 
@@ -159,7 +160,7 @@ def test_more_tokens_than_resampling_has_give_a_dash_and_not_a_guess(tmp_path):
     runs = load_runs([evaluated(tmp_path / "long", long), *folders])
     curve = token_curves(runs)[0]
     assert curve.difference(curve.points[1]) is None and verdict(curve) is None
-    [table] = token_tables(runs)
+    [table] = Report(runs).token_tables
     assert next(row for row in table.rows if row[:2] == ["long", "2"])[-1] == "-"
 
 
@@ -190,7 +191,7 @@ def test_blind_resampling_is_compared_with_the_one_that_shows_all_tests(tmp_path
 
 def test_the_report_says_it_first_and_draws_all_runs_in_one_picture(tmp_path):
     runs = load_runs(turns_and_resampling(tmp_path))
-    text, page = markdown_report(runs), page_of(runs)
+    text, page = markdown_report(Report(runs)), page_of(runs)
     sentence = verdict(token_curves(runs)[0])
     assert text.index("| turns ") < text.index(sentence) < text.index("## Self-correction")
     assert page.index('id="summary"') < page.index(sentence) < page.index('id="tokens"')
@@ -210,7 +211,7 @@ def test_one_run_over_several_turns_is_told_how_to_make_a_resampling_run(tmp_pat
     turns, again = turns_and_resampling(tmp_path)
     said = "There is no resampling run to compare with."
     for folders, is_told in (([turns], True), ([again], False), ([turns, again], False)):
-        assert (said in markdown_report(load_runs(folders))) == is_told
+        assert (said in markdown_report(Report(load_runs(folders)))) == is_told
     assert said in page_of(load_runs([turns]))
 
 
@@ -255,22 +256,22 @@ def test_an_agents_rising_temperatures_are_not_called_greedy(tmp_path):
     rows = [played("a", (WRONG, 20, 10), (WRONG, 20, 10), request="ask")]
     options = AGAIN | {"temperature": None, "agent": "reflect"}
     run = load_runs([evaluated(tmp_path / "run", rows, options=options)])
-    assert "ask greedily" not in markdown_report(run)
+    assert "ask greedily" not in markdown_report(Report(run))
 
 
 def test_a_run_with_two_accuracies_says_why(tmp_path):
     """The first program passes and is right, the second is not: 100 % where the visible tests choose, then 0 %."""
     runs = load_runs([evaluated(tmp_path / "run", [played("a", (RIGHT, 20, 10), (WRONG, 40, 5))])])
     said = "run has 100.0 % for 10 tokens where the visible tests choose"
-    assert said in markdown_report(runs) and said in page_of(runs)
-    assert said not in markdown_report(load_runs(turns_and_resampling(tmp_path)))
+    assert said in markdown_report(Report(runs)) and said in page_of(runs)
+    assert said not in markdown_report(Report(load_runs(turns_and_resampling(tmp_path))))
 
 
 def test_choosing_by_all_tests_is_a_caution(tmp_path):
     hidden = [played("a", (result, 20, 10), sample=sample) for sample, result in enumerate((RIGHT, WRONG))]
     shown = [trajectory("a", *result, sample=sample) for sample, result in enumerate(([PASSED], [FAILED]))]
     for name, rows, warns in (("hidden", hidden, False), ("shown", shown, True)):
-        text = markdown_report(load_runs([evaluated(tmp_path / name, rows, options=SAMPLED)]))
+        text = markdown_report(Report(load_runs([evaluated(tmp_path / name, rows, options=SAMPLED)])))
         assert (f"{name}: every test is visible" in text) == warns
 
 
@@ -283,7 +284,7 @@ def test_a_profile_splits_the_problems_by_their_solve_rate(tmp_path):
     ]
     folders = [*turns_and_resampling(tmp_path, 3), evaluated(tmp_path / "profile", profile, options=SAMPLED)]
     *runs, profiled = load_runs(folders)
-    tables = token_tables([replace(run, profile=profiled) for run in runs])
+    tables = Report(runs, profile=profiled).token_tables
     assert [table.title.partition("visible tests")[2] for table in tables] == [
         "",
         ", solve rate 0 (1 problems)",

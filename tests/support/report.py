@@ -11,6 +11,7 @@ from cocos.generation import Completion
 from cocos.metrics import run_metrics
 from cocos.problems import Problem
 from cocos.report.comparisons import RunComparison
+from cocos.report.contents import Report
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.html_report import page_parts
 from cocos.trajectories import Trajectory, Turn
@@ -63,7 +64,7 @@ def evaluated(
 
 def page_of(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> str:
     """Return report.html without charts, which take most of the time, and without the script and its rows."""
-    return "".join(page_parts(runs, comparisons, None)).split('id="samples"')[0]
+    return "".join(page_parts(Report(runs, comparisons), None)).split('id="samples"')[0]
 
 
 def sampled(*right_of_16: int) -> list[Trajectory]:
