@@ -1,8 +1,6 @@
 """Fixtures of several test modules, and the advice on skipped tests at the end of a run."""
 
-import json
 import os
-from collections import Counter
 
 import pytest
 import torch
@@ -21,9 +19,13 @@ from tests.support.skips import remedies
 os.environ.pop("COLUMNS", None)
 
 
-# Seconds of each test file on two cores, written by `make test-all`.
-DURATIONS = ROOT / "tests/durations.json"
-_seconds: Counter[str] = Counter()
+# Files that take longest, first: otherwise one CPU waits at the end for a long file.
+LONGEST = (
+    "training/test_parallel.py", "page/test_page.py", "executor/test_attacks.py", "executor/test_forgeries.py",
+    "training/test_trainer.py", "training/test_stopping.py", "training/test_resume.py", "project/test_entry_points.py",
+    "evaluation/test_evaluation_run.py", "project/test_readme.py", "evaluation/test_first_contact.py",
+    "generation/test_generation.py", "executor/test_holes.py", "executor/test_benchmarks.py",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):
@@ -31,23 +33,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "browser" in item.fixturenames:
             item.add_marker("processes")
-    recorded = json.loads(DURATIONS.read_text())
-    # Otherwise one processor waits at the end for a long file. A new file may be a long one.
-    items.sort(key=lambda item: -recorded.get(item.nodeid.partition("::")[0], float("inf")))
-
-
-def pytest_runtest_logreport(report):
-    """Add up the seconds of a file: set-up, call and tear-down of its tests."""
-    _seconds[report.nodeid.partition("::")[0]] += report.duration
-
-
-def pytest_sessionfinish(session):
-    """Record the seconds of the files that ran, beside those that did not, if the environment asks for it."""
-    if os.environ.get("COCOS_RECORD_DURATIONS") and not hasattr(session.config, "workerinput"):
-        recorded = json.loads(DURATIONS.read_text()) | {name: round(s, 1) for name, s in _seconds.items()}
-        recorded = {name: s for name, s in recorded.items() if (ROOT / name).exists()}
-        ranked = dict(sorted(recorded.items(), key=lambda item: -item[1]))
-        DURATIONS.write_text(json.dumps(ranked, indent=0) + "\n")
+    ranks = {(ROOT / "tests" / name).resolve(strict=True): rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

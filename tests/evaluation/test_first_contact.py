@@ -8,18 +8,23 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 import torch
 
+from cocos.config.eval_config import EvalConfig
+from cocos.evaluation.generator import chat_template_warning
 from cocos.files.json_lines import read_rows
+from cocos.generation.tokenizer import TokenTranscripts, load_tokenizer
 from cocos.problems import save_problems
-from tests.support.commands import complaint, free_port, start, succeed
+from tests.support.commands import WITHOUT_CHARTS, complaint, free_port, start, succeed
 from tests.support.endpoint_server import serve, status, text
 from tests.support.evaluation import Drawing, adding, evaluated, rows
 from tests.support.paths import ROOT, TOY
 
 pytestmark = pytest.mark.processes
+evaluate = partial(succeed, **WITHOUT_CHARTS)
 BASE = TOY / "base"
 LONG = ("--limit", 64, "--batch_size", 4)  # seconds of work after the first batch
 
@@ -54,7 +59,7 @@ def test_a_start_that_fails_leaves_nothing_and_the_next_one_works(tmp_path):
         complaint(*words(folder, *limit, model=damaged))
         assert list(folder.iterdir()) == []
         endpoint.behaviours = [text("x = 1")]
-        done = succeed(*words(folder, *api, "--base_url", endpoint.base_url, model="m"))
+        done = evaluate(*words(folder, *api, "--base_url", endpoint.base_url, model="m"))
     assert f"m at {endpoint.base_url}, no API keys" in done.stdout
     assert "1 problems, 2 turns, protocol cocos; executor isolation: " in done.stdout
     assert done.stdout.endswith(f"open {folder}/report.html in a browser\n")
@@ -66,14 +71,17 @@ def test_a_chat_template_that_the_default_protocol_does_not_use_gives_a_warning(
     (model / "tokenizer_config.json").write_text(json.dumps(settings | {"chat_template": "{{ messages }}"}))
 
     def warnings(name, *options):
-        done = succeed(*words(tmp_path / name, "--limit", 1, *options, model=model))
+        done = evaluate(*words(tmp_path / name, "--limit", 1, *options, model=model))
         return [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
 
     [warning] = warnings("default")
     assert f"{model} has a chat template" in warning and "chat models need --protocol chat" in warning
     assert warnings("given", "--protocol", "cocos") == []
+    args = EvalConfig(model_name_or_path=str(model), test_data="t", output_dir="o")
+    generator = TokenTranscripts(load_tokenizer(str(model)), ())
+    assert chat_template_warning(args, generator)
     (model / "run.json").write_text("{}")  # of the training
-    assert warnings("trained") == []
+    assert not chat_template_warning(args, generator)
 
 
 def interrupt(arguments, is_due, times=1):
@@ -90,7 +98,7 @@ def interrupt(arguments, is_due, times=1):
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("uninterrupted")
-    succeed(*words(folder, *LONG))
+    evaluate(*words(folder, *LONG))
     return folder
 
 
@@ -111,7 +119,7 @@ def test_ctrl_c_is_one_line_and_resuming_gives_the_rows_of_an_uninterrupted_run(
     exit_status, output = interrupt(words(tmp_path / "out", *LONG), is_due, times)
     assert exit_status == 130 and "Traceback" not in output
     assert output.splitlines()[-1].startswith("interrupted: ") and saved in output.splitlines()[-1]
-    succeed(*words(tmp_path / "out", *LONG, "--resume"))
+    evaluate(*words(tmp_path / "out", *LONG, "--resume"))
     assert rows(tmp_path / "out") == rows(uninterrupted)
 
 
@@ -134,9 +142,9 @@ def test_a_full_disk_is_one_line_and_resuming_plays_the_rest(tmp_path, small_dis
     assert "out/samples.jsonl: cannot be written (No space left on device); make space, then continue" in line
     num_saved = (small_disk / "out" / "samples.jsonl").read_bytes().count(b"\n")
     shutil.move(small_disk / "out", tmp_path / "out")  # a disk with space
-    resumed = succeed(*words(tmp_path / "out", *options, "--resume"))
+    resumed = evaluate(*words(tmp_path / "out", *options, "--resume"))
     assert f"resumed: {num_saved} of 24 trajectories are saved" in resumed.stdout
-    succeed(*words(tmp_path / "whole", *options))
+    evaluate(*words(tmp_path / "whole", *options))
     assert rows(tmp_path / "out") == rows(tmp_path / "whole")
 
 
@@ -144,7 +152,7 @@ def test_a_transcript_that_may_exceed_the_context_is_announced_and_then_named_on
     small = shutil.copytree(BASE, tmp_path / "small")
     config = json.loads((small / "config.json").read_text())
     (small / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 80}))
-    done = succeed(*words(tmp_path / "out", "--limit", 4, "--batch_size", 2, model=small))
+    done = evaluate(*words(tmp_path / "out", "--limit", 4, "--batch_size", 2, model=small))
     assert done.stderr.count("more than the model's context of 80; lower --max_completion_length") == 1
     assert done.stderr.count("more than the model's context of 80; such completions are unreliable") == 1
 
@@ -161,7 +169,7 @@ def test_a_prompt_beyond_the_context_is_refused_with_the_name_of_its_problem(tmp
 
 
 def test_verbose_shows_the_first_prompt_and_every_trajectory_within_80_columns(tmp_path):
-    done = succeed(*words(tmp_path / "out", "--limit", 2, "--batch_size", 2, "--verbose"))
+    done = evaluate(*words(tmp_path / "out", "--limit", 2, "--batch_size", 2, "--verbose"))
     text = done.stdout
     assert text.count("prompt of turn 2, with all earlier turns") == 1 and "[CORRECT]\n" in text
     shown = text.partition("--- end of the prompt")[2].partition(" answers 2 problems")[0].splitlines()[1:-1]
@@ -172,7 +180,7 @@ def test_verbose_shows_the_first_prompt_and_every_trajectory_within_80_columns(t
 
 
 def test_debug_shows_all_of_every_trajectory_and_the_executors_counters(tmp_path):
-    done = succeed(*words(tmp_path / "out", "--limit", 2, "--batch_size", 2, "--debug"))
+    done = evaluate(*words(tmp_path / "out", "--limit", 2, "--batch_size", 2, "--debug"))
     shown = done.stdout.partition("--- end of the prompt")[2].partition("Self-correction")[0]
     row = next(row for _, row in read_rows(tmp_path / "out" / "samples.jsonl"))
     for part in (row["turns"][0]["completion"], row["turns"][1]["request"], *row["tests"]):
@@ -185,7 +193,7 @@ def test_own_wording_is_what_the_model_sees_and_a_change_is_noticed(tmp_path):
     wording, folder = tmp_path / "words.yaml", tmp_path / "out"
     wording.write_text("first_turn: 'Do {text}'\nlater_turn: Again.\nis_chat: false\n")
     options = ("--prompt_file", wording, "--limit", 1)
-    done = succeed(*words(folder, *options, "--verbose"))
+    done = evaluate(*words(folder, *options, "--verbose"))
     assert "protocol words.yaml (" in done.stdout and "\nDo Write a function" in done.stdout
     record = json.loads((folder / "run.json").read_text())
     assert str(wording) in record["data_sha256"] and record["protocol"].startswith("words.yaml (")
@@ -221,7 +229,7 @@ def test_the_commands_for_endpoints_and_the_prompt_file_of_the_page_work(tmp_pat
             if number == 0:
                 del options["protocol"]
                 options["prompt_file"] = wording
-            succeed(sys.executable, "test.py", *(w for k, v in options.items() for w in (f"--{k}", v)))
+            evaluate(sys.executable, "test.py", *(w for k, v in options.items() for w in (f"--{k}", v)))
     first, later = (
         endpoint.bodies[0]["messages"][0]["content"],
         endpoint.bodies[1]["messages"][-1]["content"],

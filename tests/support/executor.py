@@ -1,6 +1,9 @@
 """Isolation levels that this machine offers, and queries on results and processes, for tests of the executor."""
 
 import os
+import threading
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -54,6 +57,32 @@ def processes_below(pid: int) -> list[int]:
     for ancestor in found:
         found += [child for child, parent in parents.items() if parent == ancestor]
     return found
+
+
+@contextmanager
+def watched(pid):
+    """Collect the ids of every process that a running one starts on its way."""
+    started, is_over = set(), threading.Event()
+
+    def watch():
+        while not is_over.wait(0.1):
+            started.update(processes_below(pid))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield started
+    finally:
+        is_over.set()
+        watcher.join()
+
+
+def assert_gone(pids):
+    """None of these processes is left; an executor's worker notices the end of its run within seconds."""
+    deadline = time.monotonic() + 30
+    while left := [pid for pid in pids if os.path.exists(f"/proc/{pid}") and not is_zombie(pid)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
 
 
 def workers(executor: Executor) -> list[int]:

@@ -20,7 +20,7 @@ import threading
 import traceback
 
 LIBRARIES = (
-    "accelerate", "datasets", "matplotlib.pyplot", "pandas", "peft", "torch", "transformers.trainer", "trl.trainer.rloo_trainer",
+    "accelerate", "datasets", "deepspeed", "matplotlib.pyplot", "pandas", "peft", "torch", "transformers.trainer", "trl.trainer.rloo_trainer",
     "trl.trainer.sft_trainer", "yaml",
 )  # fmt: skip
 
@@ -61,6 +61,9 @@ def handle(connection: socket.socket) -> None:
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
+        sys.modules.update(
+            dict.fromkeys(environment.get("HIDDEN_PACKAGES", "").split())
+        )  # as if not installed
         sys.path[1:1] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
         exit_like_python(words)
     for descriptor in descriptors:

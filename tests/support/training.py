@@ -3,6 +3,7 @@
 import sys
 
 from tests.support.commands import start
+from tests.support.paths import TOY
 
 # Source that a process runs before train.py: it sends itself a signal at a known place in an update.
 SIGNAL_IN_UPDATE = """
@@ -23,6 +24,22 @@ DESTRUCTIVE_AFTER_ONE = {
     "warmup_steps": 2,
     "learning_rate": 5.0,
 }
+
+
+def short_run(data, out, *words):
+    """Return options of train.py: 16 trajectories an update in one micro-batch, and no evaluation."""
+    return (
+        *("--config", "configs/toy/cocos.yaml", "--model_name_or_path", TOY / "base", "--dev_data", ""),
+        *("--train_data", data / "train.jsonl", "--global_batch_size", 16, "--max_completion_length", 40),
+        *("--per_device_train_batch_size", 16, "--save_strategy", "steps", "--output_dir", out, *words),
+    )
+
+
+def long_run(data, out):
+    """Return options of train.py: six updates in two micro-batches each, an evaluation after every second one."""
+    options = ("--dev_data", data / "dev.jsonl", "--max_steps", 6, "--save_steps", 2, "--eval_steps", 2)
+    options += ("--per_device_train_batch_size", 8, "--disable_tqdm", True, "--beta", 0.01)
+    return short_run(data, out, *options, "--lr_scheduler_type", "cosine", "--learning_rate", 1e-3)
 
 
 def play(trainer, num_problems=4, numbers=None):

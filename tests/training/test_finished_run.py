@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import stat
 import sys
 from dataclasses import replace
@@ -17,91 +18,79 @@ from cocos.training.callbacks import NUM_FIRST_UPDATES
 from cocos.training.checkpoints import evaluation_at, saved_step
 from cocos.training.model_card import ModelCard, _licence, _origin
 from tests.support.commands import succeed
+from tests.support.evaluation import evaluated, rows
 from tests.support.paths import TOY
+from tests.support.training import short_run
 
 pytestmark = pytest.mark.processes
 
-SHORT = (
-    *("--config", "configs/toy/cocos.yaml", "--model_name_or_path", TOY / "base", "--max_steps", 2),
-    *("--save_steps", 1, "--eval_steps", 1, "--global_batch_size", 16, "--per_device_train_batch_size", 8),
-    *("--max_completion_length", 40, "--logging_steps", 10, "--report_to", "tensorboard"),
-    *("--log_completions", "true", "--num_completions_to_print", 2),
-)
 
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Two updates of train.py with two evaluations: the output folder, and the finished process."""
-    out = tmp_path_factory.mktemp("run") / "out"
-    data = out.parent / "dev.jsonl"
-    data.write_text("".join((TOY / "dev.jsonl").read_text().splitlines(keepends=True)[:8]))
-    # A new interpreter without these variables, so that messages while libraries are imported are seen, too.
-    fresh = ("env", "-u", "DS_ACCELERATOR", "-u", "WANDB_MODE", sys.executable)
-    return out, succeed(*fresh, "train.py", *SHORT, "--dev_data", data, "--output_dir", out)
-
-
-def test_a_run_with_random_rewards_is_called_a_control_by_everything_it_writes(tmp_path):
-    data = tmp_path / "dev.jsonl"
-    data.write_text("".join((TOY / "dev.jsonl").read_text().splitlines(keepends=True)[:8]))
-    words = (sys.executable, "train.py", *SHORT, "--train_data", data, "--reward", "random", "--dev_data", "")
-    words = (*words, "--max_steps", 1, "--save_strategy", "no", "--output_dir", tmp_path / "out")
-    assert (
-        "warning: --reward random: every program earns 0 or 1 by chance"
-        in succeed(*words, "--dry_run").stdout
-    )
+def test_a_run_with_random_rewards_is_called_a_control_by_everything_it_writes(data, tmp_path):
+    words = ("--reward", "random", "--max_steps", 1, "--save_strategy", "no")
+    words = (sys.executable, "train.py", *short_run(data, tmp_path / "out", *words))
+    said = succeed(*words, "--dry_run").stdout
+    assert "warning: --reward random: every program earns 0 or 1 by chance" in said
     done = succeed(*words)
     assert "a control, not a training" in done.stderr
     assert "a control: every program earned 0 or 1 by chance" in done.stdout
     assert "**This model is a control:" in (tmp_path / "out/README.md").read_text()
 
 
-def test_a_run_says_what_starts_and_what_was_made_and_nothing_else(run):
-    out, done = run
-    first, second, third, title, *middle, best, saved, evaluate = done.stdout.splitlines()
+def test_a_run_says_what_starts_and_what_was_made_and_nothing_else(finished, data):
+    out = finished.out
+    first, second, third, title, *middle, best, saved, evaluate = finished.stdout.splitlines()
     num_prompt_lines = next(i for i, line in enumerate(middle) if line.startswith("step "))
     prompt, middle = middle[:num_prompt_lines], middle[num_prompt_lines:]
     assert re.fullmatch(rf"CoCoS: {TOY / 'base'}, 0\.9 M parameters; (cpu|\w.*), \w+", first)
-    sizes = "2 updates of 1 x 8 x 2 = 16 trajectories (processes x batch x accumulation)"
-    assert re.fullmatch(rf"{re.escape(sizes)}, \d+\.\d passes over \d+ problems, from the start", second)
+    sizes = "6 updates of 1 x 8 x 2 = 16 trajectories (processes x batch x accumulation)"
+    assert second == f"{sizes}, 2.0 passes over 12 problems, from the start"
     assert third.startswith(f"saves to {out}; logs to tensorboard; programs isolated by ")
-    assert re.fullmatch(r"best checkpoint: update [12] of 2, dev acc_t2 \d\.\d{3}", best)
+    assert re.fullmatch(r"best checkpoint: update [246] of 6, dev acc_t2 \d\.\d{3}", best)
     assert saved == f"model saved in {out}"
     assert evaluate == (
-        f"evaluate it: python test.py --model_name_or_path {out} --test_data {TOY.relative_to(TOY.parents[1])}"
-        f"/test.jsonl --output_dir {out}_eval --program_timeout_factor 10.0 --max_completion_length 40"
+        f"evaluate it: python test.py --model_name_or_path {out} --test_data {data}/test.jsonl "
+        f"--output_dir {out}_eval --program_timeout_factor 10.0 --max_completion_length 40"
     )
     assert title == "first prompt:" and prompt[0].startswith("  | You are an expert Python programmer")
     assert prompt[-1] == "  | [BEGIN]" and all(line.startswith("  |") for line in prompt)
     steps = [line for line in middle if line.startswith("step ")]
-    assert [line.split()[:2] + line.split()[2:3] * ("dev" in line) for line in steps] == [
-        ["step", "1"],
-        ["step", "1", "dev"],
-        ["step", "2"],
-        ["step", "2", "dev"],
-    ], "first updates are shown although logging_steps is 10"
+    assert [" ".join(line.split()[: 3 if "dev" in line else 2]) for line in steps] == [
+        *(
+            "step 1",
+            "step 2",
+            "step 2 dev",
+            "step 3",
+            "step 4",
+            "step 4 dev",
+            "step 5",
+            "step 6",
+            "step 6 dev",
+        )
+    ]
     examples = [line for line in middle if line.startswith("  ")]
     assert len(examples) + len(steps) == len(middle) and len(examples) >= 12
     assert max(map(len, examples)) <= 96
-    [level] = [line for line in done.stderr.splitlines() if line and "Loading weights" not in line]
+    [level] = [line for line in finished.stderr.splitlines() if line and "Loading weights" not in line]
     assert level.startswith(f"programs isolated by {third.split()[-1]}")
 
 
-def test_the_card_says_what_the_model_is_and_cites_the_method(run):
-    out, _ = run
+def test_the_card_says_what_the_model_is_and_cites_the_method(finished):
+    out = finished.out
     card = (out / "README.md").read_text()
-    state = json.loads((out / "checkpoint-2/trainer_state.json").read_text())
+    state = json.loads((out / "checkpoint-6/trainer_state.json").read_text())
     best = state["best_global_step"]
     right = next(log for log in state["log_history"] if log["step"] == best and "eval_acc_t1" in log)
     assert "- Start: `toy/base`, all weights were trained." in card
     assert str(out.parent) not in card and str(TOY) not in card, "paths of this machine concern nobody else"
-    assert f"Weights: after update {best} of 2." in card
+    assert f"Weights: after update {best} of 6." in card
     assert f"| 1 | {100 * right['eval_acc_t1']:.1f} |" in card
     assert f"| 2 | {100 * right['eval_acc_t2']:.1f} | {100 * right['eval_i2c_t1_t2']:.1f} |" in card
-    assert re.search(r"\| data/toy/train\.jsonl \| 2000 \| [0-9a-f]{64} \|", card)
-    assert re.search(r"\| .*dev\.jsonl \| 8 \| [0-9a-f]{64} \|", card)
+    for name in ("train", "dev"):
+        assert re.search(rf"\| .*{name}\.jsonl \| 12 \| [0-9a-f]{{64}} \|", card)
     assert "cho2025cocos" in card and "Programs were executed at the isolation level" in card
     assert not re.search(r"None\]|time machine|\{\{|\{%", card)
-    assert "after update 1 of 2" in (out / "checkpoint-1/README.md").read_text()
+    [checkpoint, *_] = out.glob("checkpoint-*")
+    assert f"after update {checkpoint.name[11:]} of 6" in (checkpoint / "README.md").read_text()
 
 
 def test_the_card_of_stage_2_names_the_base_model_of_boost_and_its_licence(tmp_path):
@@ -116,14 +105,14 @@ def test_the_card_of_stage_2_names_the_base_model_of_boost_and_its_licence(tmp_p
     assert _licence(str(start)) is None
 
 
-def test_plain_transformers_stops_after_the_answer_as_the_card_says(run, capsys, monkeypatch):
-    out, _ = run
+def test_plain_transformers_stops_after_the_answer_as_the_card_says(finished, data, capsys, monkeypatch):
+    out = finished.out
     monkeypatch.chdir(out)
     [source] = re.findall(r"```python\n(.*?)\n```\n", (out / "README.md").read_text(), re.DOTALL)
     names = {}
     exec(compile(source, "the card's example", "exec"), names)
     shown = capsys.readouterr().out
-    problem = load_problems(TOY / "train.jsonl")[0]
+    problem = load_problems(data / "train.jsonl")[0]
     assert names["task"] == named_protocol("cocos").first_turn(problem)
     assert names["correction"] == named_protocol("cocos").later_turn()
     assert shown.startswith("def ") and shown.count("[DONE]") == 2 and shown.rstrip().endswith("[DONE]")
@@ -132,37 +121,31 @@ def test_plain_transformers_stops_after_the_answer_as_the_card_says(run, capsys,
     assert torch.equal(names["ids"][0, : len(names["first"][0])], names["first"][0])
 
 
-def test_the_generation_config_stops_at_done_and_keeps_the_end_of_sequence(run):
-    out, _ = run
-    for folder in (out, out / "checkpoint-1"):
+def test_the_generation_config_stops_at_done_and_keeps_the_end_of_sequence(finished):
+    for folder in (finished.out, finished.out / "checkpoint-6"):
         config = transformers.GenerationConfig.from_pretrained(folder)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         assert config.stop_strings == ["[DONE]"] and not config.do_sample
         assert config.eos_token_id == tokenizer.eos_token_id
 
 
-def test_test_py_reads_the_saved_model_and_its_stop_string_changes_nothing(run, tmp_path):
-    out, _ = run
-    words = ("--config", "configs/toy/eval.yaml", "--test_data", out.parent / "dev.jsonl")
-    rows = []
-    for name in ("with", "without"):
-        if name == "without":
-            (out / "generation_config.json").rename(out / "generation_config.away")
-        succeed(
-            *(sys.executable, "test.py", *words, "--model_name_or_path", out),
-            *("--output_dir", tmp_path / name),
-        )
-        lines = (tmp_path / name / "samples.jsonl").read_text().splitlines()
-        rows.append([[turn["completion"] for turn in json.loads(line)["turns"]] for line in lines])
-    (out / "generation_config.away").rename(out / "generation_config.json")
-    assert rows[0] == rows[1]
+def test_the_saved_model_is_evaluated_and_its_stop_string_changes_nothing(finished, data, tmp_path):
+    model = shutil.copytree(finished.out, tmp_path / "model")
+    given = {
+        "test_data": str(data / "test.jsonl"),
+        "max_completion_length": 24,
+        "model_name_or_path": str(model),
+    }
+    evaluated(**given, output_dir=str(tmp_path / "with"))
+    (model / "generation_config.json").unlink()
+    evaluated(**given, output_dir=str(tmp_path / "without"))
+    assert rows(tmp_path / "with") == rows(tmp_path / "without")
 
 
-def test_all_files_have_the_permissions_of_new_files(run):
-    out, _ = run
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in out.rglob("*") if path.is_file()}
-    (out.parent / "new").write_text("")
-    assert modes == {stat.S_IMODE((out.parent / "new").stat().st_mode)}
+def test_all_files_have_the_permissions_of_new_files(finished, tmp_path):
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in finished.out.rglob("*") if path.is_file()}
+    (tmp_path / "new").write_text("")
+    assert modes == {stat.S_IMODE((tmp_path / "new").stat().st_mode)}
 
 
 def test_the_first_updates_are_logged_whatever_logging_steps_is(make_trainer):

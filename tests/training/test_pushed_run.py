@@ -11,9 +11,9 @@ from tests.support.paths import ROOT, TOY
 pytestmark = pytest.mark.processes
 
 
-def train(folder, *options, **environment):
-    """Train the laboratory's model for one update, in a new process: the hub's client reads its environment once."""
-    words = ("env", sys.executable, ROOT / "train.py", "--config", ROOT / "configs/toy/cocos.yaml")
+def train(folder, *options, start=(), **environment):
+    """Train the laboratory's model for one update; `start` are words before the interpreter."""
+    words = (*start, sys.executable, ROOT / "train.py", "--config", ROOT / "configs/toy/cocos.yaml")
     words += ("--model_name_or_path", TOY / "base", "--train_data", TOY / "train.jsonl", "--dev_data", "")
     words += ("--limit", 8, "--global_batch_size", 8, "--per_device_train_batch_size", 8, "--max_steps", 1)
     words += ("--save_steps", 1, "--max_truncated_share", 1, "--output_dir", folder / "out", *options)
@@ -23,7 +23,9 @@ def train(folder, *options, **environment):
 def test_a_token_is_in_no_file_of_a_run_in_no_upload_and_in_no_line(tmp_path):
     with hub_server() as hub:
         options = ("--push_to_hub", "true", "--hub_model_id", "owner/name", "--hub_token", TOKEN)
-        done = train(tmp_path, *options, HF_ENDPOINT=hub.url, HF_HUB_OFFLINE=None, HF_TOKEN=None)
+        # In a new interpreter: the hub's client reads its environment when it is imported.
+        hub_variables = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": None, "HF_TOKEN": None}
+        done = train(tmp_path, *options, start=("env",), **hub_variables)
     assert done.returncode == 0, done.stderr
     assert {"model.safetensors", "README.md", "training_args.bin"} <= hub.files.keys()
     written = {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

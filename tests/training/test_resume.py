@@ -4,7 +4,6 @@ import json
 import shutil
 import signal
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,12 +13,12 @@ from cocos.executor import Executor
 from cocos.problems import load_problems
 from cocos.training.changes import Change, change_evaluation
 from cocos.training.checkpoints import checkpoint_fault, find_checkpoint, write_checksums
+from tests.support.executor import assert_gone, watched
 from tests.support.paths import TOY
-from tests.support.training import SIGNAL_IN_UPDATE, process
+from tests.support.training import SIGNAL_IN_UPDATE, long_run, process
 
 pytestmark = pytest.mark.processes
 
-UPDATES = 6
 EXIT_SIGTERM = 143
 SECONDS = ("train_runtime", "peak_memory_mb", "step_time")
 
@@ -46,17 +45,6 @@ torch.save = torn
 """
 
 
-def start(*words, before=""):
-    """train.py on the toy, as a process of its own: 16 trajectories an update, an evaluation every second."""
-    options = (
-        *("--config", "configs/toy/cocos.yaml", "--model_name_or_path", TOY / "base"),
-        *("--max_steps", UPDATES, "--save_steps", 2, "--eval_steps", 2, "--max_completion_length", 40),
-        *("--global_batch_size", 16, "--per_device_train_batch_size", 8, "--disable_tqdm", True),
-        *("--beta", 0.01, "--lr_scheduler_type", "cosine", "--learning_rate", 1e-3),
-    )
-    return process("train.py", *options, *words, before=before)
-
-
 def end(running, status=0):
     """Wait for a run, which must end with that status, and return what it wrote to stderr."""
     done = running.finish()
@@ -81,40 +69,28 @@ def logs(checkpoint):
     ]
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    """12 problems, 4 of them per update: three updates an epoch; the best checkpoint is chosen by the same."""
-    path = tmp_path_factory.mktemp("data") / "problems.jsonl"
-    lines = (TOY / "boost.jsonl").read_text().splitlines()[:12]
-    path.write_text("\n".join(lines) + "\n")
-    return ("--train_data", path, "--dev_data", path)
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(data, tmp_path_factory):
-    out = tmp_path_factory.mktemp("uninterrupted")
-    end(start(*data, "--output_dir", out))
-    return out
-
-
-def test_killed_torn_and_stopped_it_ends_as_if_uninterrupted(uninterrupted, data, tmp_path):
-    words = (*data, "--output_dir", tmp_path)
+def test_killed_torn_and_stopped_it_ends_as_if_uninterrupted(finished, data, tmp_path):
+    words = ("train.py", *long_run(data, tmp_path))
     last = ("--resume_from_checkpoint", "last")
-    end(start(*words, before=SIGNAL_IN_UPDATE.format(update=4, signal="SIGKILL")), -signal.SIGKILL)
+    killed = process(*words, before=SIGNAL_IN_UPDATE.format(update=4, signal="SIGKILL"))
+    with watched(killed.pid) as started:
+        end(killed, -signal.SIGKILL)
+    assert len(started) >= 2, "the run had workers"
+    assert_gone(started)
     assert sorted(path.name for path in tmp_path.glob("checkpoint-*")) == ["checkpoint-2"]
 
-    end(start(*words, *last, before=KILL_IN_SAVE.format(update=4)), -signal.SIGKILL)
+    end(process(*words, *last, before=KILL_IN_SAVE.format(update=4)), -signal.SIGKILL)
     assert (tmp_path / "checkpoint-4/optimizer.pt").exists()
 
     # In mid-update: what it has drawn and counted is undone in the checkpoint.
-    stopped = start(*words, *last, before=SIGNAL_IN_UPDATE.format(update=6, signal="SIGTERM"))
+    stopped = process(*words, *last, before=SIGNAL_IN_UPDATE.format(update=6, signal="SIGTERM"))
     said = end(stopped, EXIT_SIGTERM)
     assert "checkpoint-4: it has no trainer_state.json" in said
     assert "stopped by SIGTERM after update 5 of 6; continue with --resume_from_checkpoint last" in said
     assert not (tmp_path / "model.safetensors").exists(), "an unfinished run leaves no final model"
 
-    end(start(*words, "--resume_from_checkpoint", tmp_path / "checkpoint-5"))
-    once, again = uninterrupted / "checkpoint-6", tmp_path / "checkpoint-6"
+    end(process(*words, "--resume_from_checkpoint", tmp_path / "checkpoint-5"))
+    once, again = finished.out / "checkpoint-6", tmp_path / "checkpoint-6"
     assert logs(again) == logs(once)
     assert [log["epoch"] for log in logs(once) if "loss" in log] == pytest.approx(
         [n / 3 for n in range(1, 7)]
@@ -126,15 +102,15 @@ def test_killed_torn_and_stopped_it_ends_as_if_uninterrupted(uninterrupted, data
     assert counted["executor"]["programs"] == same["executor"]["programs"] > 6 * 12
     assert counted["executor"]["tests"] == same["executor"]["tests"]
     for name in ("checkpoint-6", "."):
-        before, after = (load_file(out / name / "model.safetensors") for out in (uninterrupted, tmp_path))
+        before, after = (load_file(out / name / "model.safetensors") for out in (finished.out, tmp_path))
         assert before.keys() == after.keys()
         assert all(torch.equal(before[key], after[key]) for key in before), name
     moments, same = (torch.load(out / "optimizer.pt")["state"] for out in (once, again))
     assert all(torch.equal(moments[i]["exp_avg_sq"], same[i]["exp_avg_sq"]) for i in moments)
 
 
-def test_a_whole_checkpoint_is_taken_and_each_damaged_one_is_named_and_passed_over(uninterrupted, tmp_path):
-    best, last = sorted(uninterrupted.glob("checkpoint-*"), key=lambda path: int(path.name[11:]))
+def test_a_whole_checkpoint_is_taken_and_each_damaged_one_is_named_and_passed_over(finished, tmp_path):
+    best, last = sorted(finished.out.glob("checkpoint-*"), key=lambda path: int(path.name[11:]))
     for folder in (best, last):
         shutil.copytree(folder, tmp_path / folder.name)
     out, copy = str(tmp_path), tmp_path / last.name
@@ -183,10 +159,10 @@ def test_without_a_checkpoint_there_is_a_clear_error(wanted, tmp_path):
     assert find_checkpoint(None, str(tmp_path)) is None
 
 
-def test_the_best_and_the_last_checkpoint_are_kept(uninterrupted):
-    kept = {int(path.name[11:]) for path in Path(uninterrupted).glob("checkpoint-*")}
-    recorded = state(uninterrupted / "checkpoint-6")
-    assert kept >= {recorded["best_global_step"], UPDATES} and len(kept) == 2
+def test_the_best_and_the_last_checkpoint_are_kept(finished):
+    kept = {int(path.name[11:]) for path in finished.out.glob("checkpoint-*")}
+    recorded = state(finished.out / "checkpoint-6")
+    assert kept >= {recorded["best_global_step"], 6} and len(kept) == 2
 
 
 def test_a_finished_run_that_is_resumed_trains_nothing_and_leaves_the_best_model(make_trainer, tmp_path):
@@ -293,12 +269,8 @@ def test_a_generation_that_serves_several_updates_is_drawn_again_for_the_rest_of
     assert played(4, str(tmp_path / "out/checkpoint-1")) == {1: whole[0], 2: whole[2]}
 
 
-def test_boost_is_stopped_and_resumed_in_the_same_way(tmp_path):
+def test_boost_is_stopped_and_resumed_in_the_same_way(rows, tmp_path):
     """From checkpoint-1 of a whole run, stopped after update 2: its checkpoint-2 is the whole run's."""
-    rows = tmp_path / "rows.jsonl"
-    texts = [json.loads(line)["text"] for line in (TOY / "boost.jsonl").read_text().splitlines()[:24]]
-    row = {"completion": "def f(xs):\n    return sorted(xs)\n[DONE]"}
-    rows.write_text("".join(json.dumps({"prompt": f"{text}\n\n[BEGIN]\n"} | row) + "\n" for text in texts))
     words = (
         *("boost/boost_train.py", "--config", "configs/toy/boost.yaml", "--train_data", rows),
         *(

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,129 +11,100 @@ from types import SimpleNamespace
 import pytest
 from transformers.trainer_utils import compare_trainer_and_checkpoint_args
 
-from cocos.files.durable import FolderLock
-from cocos.training.changes import changes_since
+from cocos.config.command_line import parse_options
+from cocos.config.trl_configs import CoCoSConfig
+from cocos.files.durable import FolderLock, save_json
+from cocos.files.run_record import run_record
+from cocos.training.changes import accepted_changes, changes_since
 from cocos.training.preflight import LOG_MESSAGES, silence_library_messages
 from tests.support.commands import command, complaint, succeed
 from tests.support.paths import TOY
+from tests.support.training import long_run, short_run
 
 pytestmark = pytest.mark.processes
 
-RUN = (
-    *(sys.executable, "train.py", "--config", "configs/toy/cocos.yaml", "--model_name_or_path", TOY / "base"),
-    *(
-        "--dev_data",
-        "",
-        "--global_batch_size",
-        16,
-        "--per_device_train_batch_size",
-        16,
-        "--max_completion_length",
-        30,
-    ),
-    *("--save_strategy", "steps", "--save_steps", 1, "--max_steps", 2),
-)
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """The folder of a copy of the finished run."""
+    return shutil.copytree(finished.out, tmp_path / "copied")
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    out = tmp_path_factory.mktemp("run")
-    succeed(*RUN, "--train_data", TOY / "boost.jsonl", "--output_dir", out)
-    return out
-
-
-def test_a_second_run_into_the_same_folder_is_refused_while_the_first_one_writes(tmp_path):
+def test_a_second_run_into_the_same_folder_is_refused_while_the_first_one_writes(data, tmp_path):
     lock = FolderLock(tmp_path)  # as the first run holds it, from its start to its end
     lock.lock_exclusive()
-    done = command(*RUN, "--train_data", TOY / "boost.jsonl", "--output_dir", tmp_path)
-    assert done.returncode == 2 and "another run is writing there" in done.stderr
-    assert "Traceback" not in done.stderr and not (tmp_path / "run.json").exists()
+    assert "another run is writing there" in complaint(
+        sys.executable, "train.py", *short_run(data, tmp_path, "--max_steps", 2)
+    )
+    assert not (tmp_path / "run.json").exists()
     lock.close()
 
 
-def test_a_finished_run_leaves_no_lock_and_is_continued_without_a_word(finished):
-    assert not (finished / ".lock").exists()
-    done = command(
-        *RUN,
-        "--train_data",
-        TOY / "boost.jsonl",
-        "--output_dir",
-        finished,
-        "--resume_from_checkpoint",
-        "last",
-    )
-    assert done.returncode == 0 and "do not match" not in done.stderr + done.stdout
-    assert json.loads((finished / "run.json").read_text())["changes"] == []
+def test_a_finished_run_leaves_no_lock_and_is_continued_without_a_word(data, copied):
+    assert not (copied / ".lock").exists()
+    words = (*long_run(data, copied), "--resume_from_checkpoint", "last")
+    done = succeed(sys.executable, "train.py", *words)
+    assert "do not match" not in done.stderr + done.stdout
+    assert json.loads((copied / "run.json").read_text())["changes"] == []
 
 
 @pytest.mark.nightly
-def test_a_continued_run_is_the_same_run_in_wandb(tmp_path):
-    words = (
-        *RUN,
-        "--train_data",
-        TOY / "boost.jsonl",
-        "--output_dir",
-        tmp_path / "out",
-        "--report_to",
-        "wandb",
-    )
+def test_a_continued_run_is_the_same_run_in_wandb(data, tmp_path):
     environment = {"WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path)}
-    for more in (
-        ("--max_steps", 1),
-        ("--max_steps", 2, "--resume_from_checkpoint", "last", "--accept_changes", "true"),
-    ):
-        done = command(*words, *more, **environment)
+
+    def wandb_run_id(name, *more):
+        words = short_run(data, tmp_path / name, "--report_to", "wandb", "--save_steps", 1, *more)
+        done = command(sys.executable, "train.py", *words, **environment)
         assert done.returncode == 0, done.stderr[-2000:]
-    kept = json.loads((tmp_path / "out/run.json").read_text())["wandb_run_id"]
+        return json.loads((tmp_path / name / "run.json").read_text())["wandb_run_id"]
+
+    begun = wandb_run_id("out", "--max_steps", 1)
+    resume = ("--resume_from_checkpoint", "last", "--accept_changes", "true")
+    assert wandb_run_id("out", "--max_steps", 2, *resume) == begun
     folders = [path.name for path in (tmp_path / "wandb").glob("offline-run-*")]
-    assert len(folders) == 2 and all(name.endswith(f"-{kept}") for name in folders)
-    other = (
-        *RUN,
-        "--train_data",
-        TOY / "boost.jsonl",
-        "--output_dir",
-        tmp_path / "other",
-        "--report_to",
-        "wandb",
-    )
-    assert command(*other, "--max_steps", 1, **environment).returncode == 0
-    assert json.loads((tmp_path / "other/run.json").read_text())["wandb_run_id"] != kept
+    assert len(folders) == 2 and all(name.endswith(f"-{begun}") for name in folders)
+    assert wandb_run_id("other", "--max_steps", 1) != begun
 
 
-def test_other_data_and_options_are_refused_by_name_and_recorded_if_they_are_accepted(finished):
-    words = (
-        *RUN,
-        "--train_data",
-        TOY / "dev.jsonl",
-        "--output_dir",
-        finished,
-        "--resume_from_checkpoint",
-        "last",
-    )
-    words = (*words, "--learning_rate", 1e-3, "--gamma", 0.9, "--weight_decay", 0.1, "--logging_steps", 1)
-    done = command(*words)
-    assert done.returncode == 2 and "Traceback" not in done.stderr
-    [line] = [line for line in done.stderr.splitlines() if "was made with other data or options" in line]
+def test_other_data_and_options_are_refused_by_name_and_recorded_if_they_are_accepted(data, copied):
+    words = (sys.executable, "train.py", *long_run(data, copied), "--resume_from_checkpoint", "last")
+    words += ("--train_data", TOY / "dev.jsonl", "--limit", 8, "--learning_rate", 2e-3, "--gamma", 0.9)
+    words += ("--weight_decay", 0.1, "--logging_steps", 10)
+    line = complaint(*words)
+    assert "was made with other data or options" in line
     assert "gamma was 0.5, is 0.9" in line and "learning_rate was" in line and "dev.jsonl" in line
     assert "weight_decay was 0.0, is 0.1" in line, "an option of transformers"
-    # Twice: train_data, and the files' checksums
-    assert "logging_steps" not in line and line.count(" was ") == 7
-    done = command(*words, "--accept_changes", "true")
-    assert done.returncode == 0, done.stderr[-2000:]
-    changes = json.loads((finished / "run.json").read_text())["changes"]
-    assert "gamma was 0.5, is 0.9 after update 2" in changes
+    # Of the data: train_data and limit, and two checksums.
+    assert "logging_steps" not in line and line.count(" was ") == 8
+    succeed(*words, "--accept_changes", "true")
+    changes = json.loads((copied / "run.json").read_text())["changes"]
+    assert "gamma was 0.5, is 0.9 after update 6" in changes
 
 
 def test_another_rank_of_the_adapter_and_another_base_model_are_refused_in_one_line(tmp_path):
-    lora = ("--use_peft", "--lora_target_modules", "q_proj", "v_proj", "--learning_rate", 1e-3)
-    words = (*RUN, *lora, "--train_data", TOY / "boost.jsonl", "--output_dir", tmp_path, "--max_steps", 1)
-    succeed(*words, "--lora_r", 4)
+    lora = (
+        "--use_peft",
+        "--lora_target_modules",
+        "q_proj",
+        "v_proj",
+        "--train_data",
+        "t",
+        "--report_to",
+        "none",
+    )
+
+    def options(*more):
+        words = ("--model_name_or_path", TOY / "base", "--output_dir", tmp_path, *lora, *more)
+        return parse_options(CoCoSConfig, "", [str(word) for word in words])
+
+    save_json(run_record(options("--lora_r", 4), data_sha256={}), tmp_path / "run.json")
     other = ("--lora_r", 8, "--lora_alpha", 64, "--model_name_or_path", TOY / "feedback/base")
-    line = complaint(*words, *other, "--resume_from_checkpoint", "last")
-    for change in ("lora_r was 4, is 8", "lora_alpha was 32, is 64", "model_name_or_path was"):
-        assert change in line
-    line = complaint(*words, *other, "--resume_from_checkpoint", "last", "--accept_changes", "true")
-    assert "a resumed run cannot change lora_r: restore that" in line
+    for more in ((), ("--accept_changes", "true")):
+        args = options(*other, *more)
+        with pytest.raises(ValueError, match="a resumed run cannot change lora_r: restore that") as refused:
+            accepted_changes(args, run_record(args, data_sha256={}), tmp_path)
+        for change in ("lora_r was 4, is 8", "lora_alpha was 32, is 64", "model_name_or_path was"):
+            assert change in str(refused.value)
 
 
 def texts(changes):

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from cocos.training.checkpoints import full_memory_named
 from tests.support.commands import command, succeed
 from tests.support.paths import TOY
-from tests.support.training import DESTRUCTIVE_AFTER_ONE, process
+from tests.support.training import DESTRUCTIVE_AFTER_ONE, process, short_run
 
 pytestmark = pytest.mark.processes
 
@@ -81,15 +81,6 @@ CoCoSTrainer.rows = full
 """
 
 
-def cocos(out, *words):
-    """Options of a short run of train.py: one generation of 16 trajectories per update, no evaluation."""
-    return (
-        *("--config", "configs/toy/cocos.yaml", "--model_name_or_path", TOY / "base", "--dev_data", ""),
-        *("--train_data", TOY / "boost.jsonl", "--global_batch_size", 16, "--max_completion_length", 40),
-        *("--per_device_train_batch_size", 16, "--save_strategy", "steps", "--output_dir", out, *words),
-    )
-
-
 def end(running):
     """Wait for a run; return its exit status, and its lines on stderr without those of loading weights and the isolation."""
     done = running.finish()
@@ -97,16 +88,6 @@ def end(running):
     others = ("Loading weights", "programs isolated by")
     said = [line for line in done.stderr.splitlines() if line and not any(part in line for part in others)]
     return done.returncode, said
-
-
-@pytest.fixture(scope="module")
-def rows(tmp_path_factory):
-    """A file of Boost rows."""
-    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
-    texts = [json.loads(line)["text"] for line in (TOY / "boost.jsonl").read_text().splitlines()[:24]]
-    row = {"completion": "def f(xs):\n    return sorted(xs)\n[DONE]"}
-    path.write_text("".join(json.dumps({"prompt": f"{text}\n\n[BEGIN]\n"} | row) + "\n" for text in texts))
-    return path
 
 
 def boost(rows, out, *words):
@@ -117,12 +98,14 @@ def boost(rows, out, *words):
     )
 
 
-def test_ctrl_c_while_programs_are_executed_ends_the_update_and_saves_a_checkpoint(tmp_path):
+def test_ctrl_c_while_programs_are_executed_ends_the_update_and_saves_a_checkpoint(data, tmp_path):
     """The executor's workers and the data loader's, which the terminal signals too, say nothing."""
     out = tmp_path / "out"
     before = CTRL_C_IN_ROLLOUT.format(times=1)
     status, lines = end(
-        process("train.py", *cocos(out, "--max_steps", 9, "--dataloader_num_workers", 1), before=before)
+        process(
+            "train.py", *short_run(data, out, "--max_steps", 9, "--dataloader_num_workers", 1), before=before
+        )
     )
     assert status == 130
     assert lines == [
@@ -133,17 +116,13 @@ def test_ctrl_c_while_programs_are_executed_ends_the_update_and_saves_a_checkpoi
     state = json.loads((out / "checkpoint-2/trainer_state.json").read_text())
     logs = [log for log in state["log_history"] if "loss" in log]
     assert [log["step"] for log in logs] == [1, 2] and logs[1]["infra_failures"] == 0
-    resumed = succeed(
-        sys.executable,
-        "train.py",
-        *cocos(out, "--max_steps", 3, "--resume_from_checkpoint", "last", "--accept_changes", "true"),
-    )
-    assert f"continues after update 2 ({out}/checkpoint-2)" in resumed.stdout
 
 
-def test_a_second_ctrl_c_stops_at_once(tmp_path):
+def test_a_second_ctrl_c_stops_at_once(data, tmp_path):
     before = CTRL_C_IN_ROLLOUT.format(times=2)
-    status, lines = end(process("train.py", *cocos(tmp_path / "out", "--max_steps", 9), before=before))
+    status, lines = end(
+        process("train.py", *short_run(data, tmp_path / "out", "--max_steps", 9), before=before)
+    )
     assert status == 130
     assert lines[1:] == ["stopped at once; updates since the last checkpoint are lost"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["log.jsonl", "run.json"]
@@ -166,15 +145,16 @@ def test_a_stopped_boost_run_keeps_its_last_checkpoint_beside_a_better_one(rows,
 @pytest.mark.parametrize(
     ("signal", "update", "saved", "end_of_line"),
     [
-        ("SIGTERM", 2, ["checkpoint-1"], "after update 1 of 9; continue with --resume_from_checkpoint last"),
         ("SIGHUP", 2, ["checkpoint-1"], "after update 1 of 9; continue with --resume_from_checkpoint last"),
         ("SIGTERM", 1, [], "after update 0 of 9; start it again as before"),
     ],
 )
 def test_a_signal_ends_a_run_after_the_micro_batch_and_saves_the_last_whole_update(
-    tmp_path, signal, update, saved, end_of_line
+    data, tmp_path, signal, update, saved, end_of_line
 ):
-    words = cocos(tmp_path / "out", "--max_steps", 9, "--save_steps", 9, "--per_device_train_batch_size", 4)
+    words = short_run(
+        data, tmp_path / "out", "--max_steps", 9, "--save_steps", 9, "--per_device_train_batch_size", 4
+    )
     running = process("train.py", *words, before=MICRO_BATCHES.format(signal=signal, update=update))
     done = running.finish()
     assert done.returncode == {"SIGTERM": 143, "SIGHUP": 129}[signal] and "Traceback" not in done.stderr, (
@@ -187,16 +167,18 @@ def test_a_signal_ends_a_run_after_the_micro_batch_and_saves_the_last_whole_upda
     assert [path.name for path in (tmp_path / "out").glob("checkpoint-*")] == saved
 
 
-def test_a_signal_while_tokens_are_sampled_is_answered_before_the_next_one_and_the_run_continues(tmp_path):
+def test_a_signal_while_tokens_are_sampled_is_answered_before_the_next_one_and_the_run_continues(
+    data, tmp_path
+):
     out, whole = tmp_path / "out", tmp_path / "whole"
     constant = ("--lr_scheduler_type", "constant")  # in runs of 2 and of 9 updates
     done = process(
-        "train.py", *cocos(whole, *constant, "--max_steps", 2), before=IN_ROLLOUT.format(step=0)
+        "train.py", *short_run(data, whole, *constant, "--max_steps", 2), before=IN_ROLLOUT.format(step=0)
     ).finish()
     assert done.returncode == 0, done.stderr[-3000:]
     num_steps = done.stdout.count("sampling step ")
     last = num_steps - 5  # in the last turn of update 2
-    words = cocos(out, *constant, "--max_steps", 9, "--save_steps", 9)
+    words = short_run(data, out, *constant, "--max_steps", 9, "--save_steps", 9)
     done = process("train.py", *words, before=IN_ROLLOUT.format(step=last)).finish()
     assert done.returncode == 143 and "Traceback" not in done.stderr, done.stderr[-3000:]
     assert done.stdout.count("sampling step ") == last
@@ -204,29 +186,21 @@ def test_a_signal_while_tokens_are_sampled_is_answered_before_the_next_one_and_t
     assert done.stderr.splitlines()[-1] == line
     assert [path.name for path in out.glob("checkpoint-*")] == ["checkpoint-1"]
     resume = ("--resume_from_checkpoint", "last", "--accept_changes", "true")
-    succeed(sys.executable, "train.py", *cocos(out, *constant, "--max_steps", 2, *resume))
+    succeed(sys.executable, "train.py", *short_run(data, out, *constant, "--max_steps", 2, *resume))
     expected, continued = (load_file(folder / "model.safetensors") for folder in (whole, out))
     assert all(torch.equal(continued[name], tensor) for name, tensor in expected.items())
 
 
-def test_a_full_memory_names_the_options_to_lower_and_how_to_go_on(tmp_path):
-    for save_steps, end_of_line in (
-        (1, "--resume_from_checkpoint last --accept_changes true"),
-        (9, "while sampling"),
-    ):
-        out = tmp_path / str(save_steps)
-        done = process(
-            "train.py", *cocos(out, "--max_steps", 9, "--save_steps", save_steps), before=FULL_MEMORY
-        ).finish()
-        assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr[-2000:]
-        [error] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-        assert (
-            error.startswith("error: the memory of the machine is full (")
-            and "allocate 4503599627370496 bytes" in error
-        )
-        assert "; lower --per_device_train_batch_size, or --rollout_batch_size" in error
-        assert end_of_line in error and not (out / ".lock").exists()
-    assert "--resume_from_checkpoint" not in error, "there is no checkpoint"
+def test_a_full_memory_names_the_options_to_lower_and_how_to_go_on(data, tmp_path):
+    words = short_run(data, tmp_path / "out", "--max_steps", 9, "--save_steps", 1)
+    status, lines = end(process("train.py", *words, before=FULL_MEMORY))
+    assert status == 2
+    [error] = [line for line in lines if line.startswith("error: ")]
+    assert error.startswith("error: the memory of the machine is full (")
+    assert "allocate 4503599627370496 bytes" in error
+    assert "; lower --per_device_train_batch_size, or --rollout_batch_size if it was full while" in error
+    assert "; continue with --resume_from_checkpoint last --accept_changes true (" in error
+    assert not (tmp_path / "out/.lock").exists()
 
 
 def test_a_full_gpu_is_named_and_boost_has_no_rollout(tmp_path):
@@ -300,14 +274,14 @@ def test_wandb_without_a_login_is_refused_before_the_model_is_loaded(rows, tmp_p
     assert not (tmp_path / "out").exists()
 
 
-def test_a_damaged_model_is_one_line_before_anything_is_made(rows, tmp_path):
+def test_a_damaged_model_is_one_line_before_anything_is_made(data, rows, tmp_path):
     model = tmp_path / "model"
     shutil.copytree(TOY / "base", model)
     weights = model / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     for words in (
         boost(rows, tmp_path / "out", "--model_name_or_path", model),
-        ("train.py", *cocos(tmp_path / "out", "--max_steps", 1, "--model_name_or_path", model)),
+        ("train.py", *short_run(data, tmp_path / "out", "--max_steps", 1, "--model_name_or_path", model)),
     ):
         done = command(sys.executable, *words)
         assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr[-2000:]
