@@ -155,14 +155,15 @@ class EndpointGenerator(TextTranscripts):
         for attempt in range(self.retries.max_retries + 1):
             key = self.key_ring.acquire()
             status: int | None = None
-            headers: Mapping[str, str] = {}
+            requested_s: float | None = None
             try:
                 return self._send_with_extensions(key, request)
             except (openai.APIError, InvalidResponse) as error:
                 # The cause of a connection error is its reason: "Connection error." alone says nothing.
                 message = f"{type(error).__name__}: {error.__cause__ or error}"
                 if isinstance(error, openai.APIStatusError):
-                    status, headers = error.status_code, error.response.headers
+                    status = error.status_code
+                    requested_s = self.clients[key]._parse_retry_after_header(error.response.headers)
                     if str(error) == f"Error code: {status}":  # the client quotes OpenAI's format only
                         message += f": {error.response.text[:300]}"
                 is_invalid = isinstance(error, InvalidResponse)
@@ -186,7 +187,7 @@ class EndpointGenerator(TextTranscripts):
                 break
             if attempt == self.retries.max_retries or not is_retryable(status):
                 break
-            delay_s = self.retries.delay_s(attempt, headers)
+            delay_s = self.retries.delay_s(attempt, requested_s)
             if status == 429:
                 # The rate limit belongs to the key: with another key the retry can start at once.
                 self.key_ring.cool_down(key, delay_s)

@@ -5,13 +5,10 @@ Errors name a key by its number, never by its text.
 
 import os
 import random
-import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from dotenv import dotenv_values
@@ -29,17 +26,17 @@ class RetryPolicy:
     base_delay_s: float = 1.0
     max_delay_s: float = 300.0  # upper bound of every delay, including those that the endpoint requests
 
-    def delay_s(self, attempt: int, headers: Mapping[str, str]) -> float:
+    def delay_s(self, attempt: int, requested_s: float | None) -> float:
         """Return the delay before the next attempt, in seconds.
 
         Args:
             attempt: Index of the attempt that failed, from 0.
+            requested_s: Delay that the endpoint requests; None: it requests none.
 
         """
-        delay_s = requested_delay_s(headers)
-        if delay_s is None:
-            delay_s = self.base_delay_s * 2**attempt * random.uniform(0.5, 1.5)
-        return min(delay_s, self.max_delay_s)
+        if requested_s is None:
+            requested_s = self.base_delay_s * 2**attempt * random.uniform(0.5, 1.5)
+        return min(max(0.0, requested_s), self.max_delay_s)
 
 
 def is_retryable(status: int | None) -> bool:
@@ -50,27 +47,6 @@ def is_retryable(status: int | None) -> bool:
 
     """
     return status is None or status >= 500 or status in RETRYABLE_STATUS
-
-
-def requested_delay_s(headers: Mapping[str, str]) -> float | None:
-    """Return the delay that the response headers request, in seconds, or None if they request none.
-
-    `retry-after-ms` takes precedence over `retry-after` (RFC 9110, section 10.2.3: seconds or an HTTP date).
-    """
-    if (milliseconds := _parse_number(headers.get("retry-after-ms", ""))) is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after", "")
-    if (seconds := _parse_number(value)) is not None:
-        return seconds
-    try:
-        date = parsedate_to_datetime(value)
-    except ValueError:  # missing or malformed
-        return None
-    return max(0.0, (date.astimezone(UTC) - datetime.now(UTC)).total_seconds())
-
-
-def _parse_number(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"\d+(\.\d+)?", text.strip()) else None
 
 
 ENV_FILE = ".env"
