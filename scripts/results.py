@@ -15,7 +15,7 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 import yaml
-from result_rows import Evaluation, load_csv, read_evaluation, save_csv
+from result_rows import Evaluation, load_csv, merge_csv, read_evaluation
 
 from cocos.commands.runner import run_command
 from cocos.config.command_line import PlainParser
@@ -249,10 +249,7 @@ def add_evaluations(outputs: Path, path: Path) -> None:
     folders = [metrics.parent for metrics in sorted(outputs.rglob("metrics.json"))]
     folders = [folder for folder in folders if not folder.name.startswith("train-")]  # to select problems
     new = [read_evaluation(folder, str(folder.relative_to(outputs))) for folder in folders]
-    kept = {row.folder: row for row in load_csv(path, Evaluation)} if path.exists() else {}
-    kept |= {row.folder: row for row in new}
-    save_csv([kept[folder] for folder in sorted(kept)], path)
-    print(f"{path}: {len(new)} of {len(kept)} rows are from {outputs}")
+    print(f"{path}: {len(new)} of {merge_csv(new, path)} rows are from {outputs}")
 
 
 def main() -> None:

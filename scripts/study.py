@@ -22,7 +22,7 @@ from statistics import mean
 from typing import Any
 
 import yaml
-from result_rows import Evaluation, load_csv, read_evaluation, save_csv
+from result_rows import Evaluation, load_csv, merge_csv, read_evaluation
 from results import DOCS, accuracy, write_pages
 
 from cocos.commands.runner import run_command
@@ -176,17 +176,14 @@ def slug(name: str) -> str:
 
 
 def collect(runs: Sequence[Run]) -> None:
-    """Write the laboratories of these runs into evaluations.csv, arm by arm; keep the others in it."""
-    labs = {run.lab for run in runs}
-    csv = STUDY / "evaluations.csv"
-    kept = load_csv(csv, Evaluation)
-    evaluations = [evaluation for evaluation in kept if evaluation.folder.split("/")[0] not in labs]
+    """Add the evaluations of runs to evaluations.csv, arm by arm."""
+    evaluations = []
     for run in sorted(runs, key=lambda run: list(run.laboratory.arms).index(run.name)):
         for feedback in run.laboratory.feedback:
             name = f"{run.lab}/{run.name}/seed{run.seed}/{feedback}"
             evaluation = read_evaluation(run.test_folder(feedback), name)
             evaluations.append(evaluation._replace(visible="", edits=""))  # no table needs them
-    save_csv(evaluations, csv)
+    merge_csv(evaluations, STUDY / "evaluations.csv")
 
 
 def by_arm(

@@ -11,14 +11,29 @@ at the end. Seconds depend on the machine and on what else it does; compare the 
 
 import argparse
 import importlib
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import groupby
 from multiprocessing import get_context
+from statistics import median
 
 from cocos.files.markdown import markdown_table
 
 SUITES = ("executor", "turns", "update")
+
+
+def medians(measures: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+    """Return the median of each measure; each round takes all, so that a change of the load affects all."""
+    values = [[measure() for measure in measures.values()] for _ in range(rounds)]
+    return {name: median(own) for name, own in zip(measures, zip(*values, strict=True), strict=True)}
+
+
+def processor_seconds(call: Callable[[], object]) -> float:
+    """Return the processor seconds of a call."""
+    started = time.process_time()
+    call()
+    return time.process_time() - started
 
 
 def tables(rows: Sequence[Mapping[str, str]]) -> str:

@@ -12,7 +12,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from statistics import median
+
+from bench import medians
 
 from cocos.executor import Executor, Program
 from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, INTERPRETER
@@ -79,20 +80,20 @@ def rates(level: str, rounds: int = ROUNDS) -> dict[str, str]:
     """Return the rate at an isolation level, and its ratios to empty forks and to `python -I`."""
     problems = load_problems(next(path for path in DATA if Path(path).exists()))
     programs = [Program(p.code, p.test_list, p.setup) for p in problems]
-    measured: dict[str, list[float]] = {"forks": [], "fresh": [], "ours": []}
     with Executor(WORKERS, sandbox=level) as executor:
         results = executor.run(programs)
         programs = [p for p, r in zip(programs, results, strict=True) if r.duration_s < SLOW_S]
-        for _ in range(rounds):  # all rates in each round, so that a change of the load affects all of them
-            measured["forks"].append(empty_fork_rate())
-            measured["fresh"].append(fresh_interpreter_rate(programs[:FRESH_PROGRAMS]))
-            measured["ours"].append(executor_rate(executor, programs))
-    forks, fresh, ours = (median(values) for values in measured.values())
+        measures = {
+            "forks": empty_fork_rate,
+            "fresh": partial(fresh_interpreter_rate, programs[:FRESH_PROGRAMS]),
+            "ours": partial(executor_rate, executor, programs),
+        }
+        found = medians(measures, rounds)
     return {
         "level": level,
-        "programs/s": f"{ours:.0f}",
-        "of empty forks": f"{ours / forks:.0%}",
-        "times `python -I`": f"{ours / fresh:.1f}",
+        "programs/s": f"{found['ours']:.0f}",
+        "of empty forks": f"{found['ours'] / found['forks']:.0%}",
+        "times `python -I`": f"{found['ours'] / found['fresh']:.1f}",
     }
 
 

@@ -4,15 +4,14 @@ For the laboratory's model, and for SmolLM2-135M on 20 problems of MBPP if both 
 MODEL=smollm2-135m; make data). No program is executed, because that would take the same time in both.
 """
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import torch
+from bench import medians, processor_seconds
 from transformers import GenerationConfig
 
 from cocos.generation import Completion, Generator
@@ -74,15 +73,15 @@ def turns(
     tokenizer, loaded, words = load_tokenizer(model), load_model(model), named_protocol(protocol)
     problems = list(islice(cycle(p for path in data for p in load_problems(path)), num_problems))
     kinds = {"ours": HuggingFaceGenerator, "plain": PlainGenerator}
-    seconds: dict[str, list[float]] = {name: [] for name in kinds}
     played = {}
-    for name in [*kinds] * rounds:
-        generator = kinds[name](loaded, tokenizer, max_completion_length)
-        started = time.process_time()
+
+    def play_with(name: str) -> None:
         with torch.inference_mode():
+            generator = kinds[name](loaded, tokenizer, max_completion_length)
             played[name] = play(generator, words, problems, batch_size)
-        seconds[name].append(time.process_time() - started)
-    ours, plain = median(seconds["ours"]), median(seconds["plain"])
+
+    seconds = medians({name: partial(processor_seconds, partial(play_with, name)) for name in kinds}, rounds)
+    ours, plain = seconds["ours"], seconds["plain"]
     return {
         "model": model,
         "problems": str(num_problems),

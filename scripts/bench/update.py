@@ -2,14 +2,12 @@
 
 The rows are those that the laboratory's base model samples, or random ones of MBPP's lengths, for a random
 model with the width of SmolLM2-135M. Passes take processor seconds of one thread, whole updates of the
-laboratory seconds of the clock. The floor is the time that the operations of the trees take at the rate of
-large matrix products.
+laboratory seconds of the clock.
 """
 
 import resource
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +15,7 @@ from statistics import median
 from typing import Any
 
 import torch
+from bench import medians, processor_seconds
 from datasets import Dataset
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 from trl import RLOOConfig, RLOOTrainer
@@ -28,7 +27,6 @@ from cocos.executor import Executor
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.problems import load_problems
 from cocos.prompts import named_protocol
-from cocos.training.prefix_tree import pack
 from cocos.training.trainer import CoCoSTrainer
 from cocos.trajectories import begin
 
@@ -53,8 +51,6 @@ MBPP = Shape(1, 8, 2, 130, 65, 50, RANDOM)
 VOCABULARY = 8192
 PHASES = ("rollout", "logprobs", "update")
 ROUNDS = 3
-# A pass forward without gradient, one with it, and a backward pass of twice as many operations.
-FORWARD_PASSES = 4
 
 
 def make_rows(shape: Shape) -> dict[str, Any]:
@@ -163,46 +159,9 @@ def trl_trainer(folder: str, model: str) -> Any:
     )
 
 
-def operations(model: Any, rows: dict[str, Any]) -> dict[str, float]:
-    """Count the operations of a forward pass over the rows, and over their trees.
-
-    Two operations per token and weight of a matrix product, and four per pair of tokens that attend, channel
-    and layer. Padding counts for the rows, whose attention is causal, but not for the trees: it is no work.
-    """
-    input_ids = torch.cat([rows["prompt_ids"], rows["completion_ids"]], dim=1)
-    mask = torch.cat([rows["prompt_mask"], rows["completion_mask"]], dim=1)
-    trees, _ = pack(input_ids, mask, rows["completion_ids"].size(1))
-    num_rows, length = input_ids.shape
-    weights = sum(weight.numel() for weight in model.parameters() if weight.dim() == 2)
-    channels = 4 * model.config.num_hidden_layers * model.config.hidden_size
-
-    def count(tokens: int, pairs: int) -> float:
-        return float(2 * tokens * weights + channels * pairs)
-
-    pairs = sum(depth + 1 for depth in trees.position_ids)
-    return {
-        "rows": count(input_ids.numel(), num_rows * length * (length + 1) // 2),
-        "trees": count(len(trees), pairs),
-        "packing_ratio": input_ids.numel() / len(trees),
-    }
-
-
-def processor_seconds(call: Callable[[], object]) -> float:
-    """Return the processor seconds of a call."""
-    started = time.process_time()
-    call()
-    return time.process_time() - started
-
-
 def peak_mib() -> float:
     """Return the largest memory of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # from KiB
-
-
-def matrix_rate() -> float:
-    """Return the operations per second of large matrix products."""
-    left = torch.randn(2048, 2048)
-    return 2 * 2048**3 / min(processor_seconds(lambda: left @ left) for _ in range(10))
 
 
 def passes(shape: Shape, other: str = "plain", rounds: int = ROUNDS) -> dict[str, str]:
@@ -211,25 +170,21 @@ def passes(shape: Shape, other: str = "plain", rounds: int = ROUNDS) -> dict[str
     The layouts alternate over the rounds. Trees come first, so that the peak memory after them is theirs.
     """
     torch.set_num_threads(1)
-    seconds: dict[str, list[float]] = {"trees": [], other: []}
     peaks: dict[str, float] = {}
     with open_trainer(shape, num_iterations=2) as trainer, tempfile.TemporaryDirectory() as folder:
         rows = make_rows(shape) if shape.model == RANDOM else sample_rows(trainer, shape)
-        trainers = {"trees": trainer, "plain": trainer}
-        if other == "trl":
-            trainers["trl"] = trl_trainer(folder, shape.model)
+        trainers = {"trees": trainer, other: trl_trainer(folder, shape.model) if other == "trl" else trainer}
         run_passes(trainer, rows)  # compares trees with plain rows; not measured
-        for layout in [*seconds] * rounds:
+
+        def seconds_of(layout: str) -> float:
             trainer.args.share_prefixes = layout == "trees"
-            seconds[layout].append(processor_seconds(partial(run_passes, trainers[layout], rows)))
+            seconds = processor_seconds(partial(run_passes, trainers[layout], rows))
             peaks.setdefault(layout, peak_mib())
-        counted = operations(trainer.model, rows)
-    floor_s = FORWARD_PASSES * counted["trees"] / matrix_rate()
-    return row(shape, other, {name: median(times) for name, times in seconds.items()}, peaks) | {
-        "tokens, ratio": f"{counted['packing_ratio']:.1f}",
-        "floor s": f"{floor_s:.3g}",
-        "of the floor": f"{floor_s / median(seconds['trees']):.0%}",
-    }
+            return seconds
+
+        seconds = medians({layout: partial(seconds_of, layout) for layout in trainers}, rounds)
+        ratio = trainer.tree_logps.packing_ratio
+    return row(shape, other, seconds, peaks) | {"tokens, ratio": f"{ratio:.1f}"}
 
 
 def run_passes(trainer: Any, rows: dict[str, Any]) -> None:

@@ -52,7 +52,6 @@ def source(weights):
         sha256=hashlib.sha256(weights).hexdigest(),
         download_mb=1,
         checkpoint_mb=1,
-        licence="none",
         eos_token_ids=(2, 0),
     )
 
