@@ -10,9 +10,8 @@ from transformers import PreTrainedTokenizerBase
 
 from cocos.boost.trainer import BoostInputs, TokenizedRow
 from cocos.config.trl_configs import BoostConfig
-from cocos.planning.memory import memory_text, model_text, too_many_passes, warnings_text
-from cocos.planning.shapes import run_shapes
-from cocos.planning.workload import PassTokens, Workload
+from cocos.planning.dry_run import passes_warning, warnings_text
+from cocos.planning.memory import estimate, memory_text, model_text, run_model
 from cocos.prompts import BEGIN, CORRECT
 
 MOST_PASSES = 20  # over the rows
@@ -26,30 +25,25 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
 
     """
     tokenizer, rows, eval_rows, changed = inputs
-    shape, layout = run_shapes(args, has_reference=False)
+    model, layout = run_model(args)
     lengths = sorted(len(row["input_ids"]) for row in rows + eval_rows)
     median, longest = lengths[len(lengths) // 2], lengths[-1]
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
     updates = args.max_steps if args.max_steps > 0 else math.ceil(args.num_train_epochs * len(rows) / batch)
-    workload = Workload(
-        rollout_rows=0,
-        prompt=0,
-        answer=longest,
-        scoring=PassTokens(0, 0),
-        update=PassTokens(*[args.per_device_train_batch_size * longest] * 2),
-    )
     passes = updates * batch / len(rows)
-    warnings = [*filter(None, [changed]), *too_many_passes(passes, MOST_PASSES)]
-    if longest > shape.context:
-        warnings.append(f"a row has {longest} tokens, beyond the model's context of {shape.context}")
+    warnings = [changed, passes_warning(passes, MOST_PASSES)]
+    if longest > (context := model.config.max_position_embeddings):
+        warnings.append(f"a row has {longest} tokens, beyond the model's context of {context}")
+    tokens = args.per_device_train_batch_size * longest
+    memory = estimate(model, layout, longest, tokens, tokens)
     return "\n\n".join(
         [
-            model_text(args.model_name_or_path, shape, layout),
+            model_text(args.model_name_or_path, model, layout),
             f"data: {len(rows)} rows, {len(eval_rows)} for evaluation; {median} tokens (median), {longest} "
             "(longest)",
             *_first_rows_text(rows, tokenizer),
             f"steps: {updates} updates of {batch} rows; {passes:.1f} passes over them",
-            memory_text(shape, layout, workload, "rows"),
+            memory_text(memory, layout, longest),
             warnings_text(warnings),
         ]
     )

@@ -29,9 +29,8 @@ def main() -> None:
     from cocos.extraction import EXTRACTION_VERSION
     from cocos.files.run_record import run_record
     from cocos.generation.tokenizer import load_tokenizer
-    from cocos.planning.dry_run import dry_run
+    from cocos.planning.dry_run import dry_run, run_updates
     from cocos.planning.lengths import check_prompts, longest_transcript
-    from cocos.planning.workload import left_out_text
     from cocos.training.changes import accepted_changes
     from cocos.training.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
@@ -46,18 +45,18 @@ def main() -> None:
         args.template_variables,
         args.chat_template,
     )
-    if args.dry_run:
-        if is_main_process():
-            print(dry_run(args, data, tokenizer))
-        return
     problems = data.problems + data.dev_problems
     model = args.model_name_or_path, args.model_revision, args.trust_remote_code
     changed = check_prompts(problems, data.protocol, tokenizer, *model)
+    if args.dry_run:
+        if is_main_process():
+            print(dry_run(args, data, tokenizer, changed))
+        return
     hashes = data_sha256(args, args.train_data, args.dev_data)
     if checkpoint and is_main_process():  # before the model is loaded
         accepted_changes(args, run_record(args, data_sha256=hashes), Path(checkpoint).parent)
     if is_main_process():
-        for note in filter(None, (changed, left_out_text(args, len(data.prompts)))):
+        for note in filter(None, (changed, run_updates(args, len(data.prompts)).warning)):
             print(f"note: {note}", file=sys.stderr)
     check_start(args)
     with open_executor(args, problems, args.max_executor_wait_s) as executor:

@@ -1,5 +1,5 @@
 """Report of `--dry_run`: checks, first prompts, updates and memory of a run, before its weights are loaded.
 
-`shapes` describes the model and its layout on the GPUs, `workload` one update, and `memory` estimates bytes
-from both. `lengths` measures the data in tokens. `dry_run` plays the first problem and writes the report.
+`dry_run` plays the first problem and writes the report. `lengths` measures the data in tokens, and `memory`
+estimates the bytes of the model and of an update on one GPU.
 """

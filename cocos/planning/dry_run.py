@@ -2,157 +2,180 @@
 
     python train.py --config configs/cocos.yaml --model_name_or_path MODEL ... --dry_run
 
-The model is created on the meta device, so a 7B model takes seconds on a laptop. The first problem is played
-through the turn loop of training, and the executor runs its programs. The reference answers every turn;
-with feedback, counterexamples or early stop it is a wrong program, so that the report shows what it is told.
+The model is created on the meta device, so a 7B model takes seconds on a laptop. The executor runs the
+first problem's reference. Then a wrong program is played on it in the turn loop of training, so that the
+report shows what the model is told.
 """
 
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from transformers import PreTrainedTokenizerBase
+from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from cocos.assembly.data import TrainingData
 from cocos.assembly.objective import make_objective, own_reward
 from cocos.assembly.programs import open_executor
 from cocos.assembly.rules import make_rules
+from cocos.carry import named_carry
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.dataprep.public_sets import problems_file
+from cocos.executor import ExecutionResult
 from cocos.files.bundled import command_line
-from cocos.generation import Completion
-from cocos.generation.round_trip import prompt_warning
-from cocos.generation.tokenizer import TokenTranscripts, encode
+from cocos.generation.tokenizer import TokenTranscripts
 from cocos.planning.lengths import TokenLengths, longest_prompts, measure_lengths
-from cocos.planning.memory import memory_text, model_text, too_many_passes, warnings_text
-from cocos.planning.shapes import ModelShape, run_shapes
-from cocos.planning.workload import left_out_text, problems_left_out, run_workload, updates_per_pass
+from cocos.planning.memory import estimate, memory_text, model_text, run_model
 from cocos.problems import Problem
-from cocos.prompts import answer
 from cocos.rollout import rollout
-from cocos.trajectories import Trajectory, begin
+from cocos.trajectories import Trajectory, as_program
 
 MOST_PASSES = 300  # over the problems; configs/cocos.yaml has about as many over MBPP
 
 
-class FixedAnswerGenerator(TokenTranscripts):
-    """Generator that answers every prompt with the same program, in the model's tokens."""
-
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, code: str):
-        super().__init__(tokenizer, {tokenizer.eos_token_id})
-        self.code = code
-
-    def generate(
-        self, prompts: Sequence[Sequence[int]], temperature: float, seeds: Sequence[int] | None = None
-    ) -> list[Completion]:
-        ids = encode(self.tokenizer, answer(self.code), is_start=False)
-        return [self.completion(ids, duration_s=0.0) for _ in prompts]
-
-
-def run_warnings(
-    args: CoCoSConfig, shape: ModelShape, lengths: TokenLengths, num_prompts: int, longest: int, vocab: int
-) -> list[str]:
-    """Return the warnings about the sizes of a run.
+def dry_run(
+    args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenizerBase, changed: str = ""
+) -> str:
+    """Check a run without loading weights, and return the report.
 
     Args:
-        num_prompts: Problems to train on.
-        longest: Tokens of the longest transcript.
-        vocab: Tokens of the tokenizer.
-
-    """
-    warnings = []
-    if num_prompts < (needed := args.generation_batch_size // args.num_generations):
-        warnings.append(
-            f"{num_prompts} problems are fewer than the {needed} that are sampled together, so each of them "
-            "is sampled several times; lower --global_batch_size for shorter updates"
-        )
-    if left_out := left_out_text(args, num_prompts):
-        warnings.append(left_out)
-    warnings += too_many_passes(_updates_and_passes(args, num_prompts)[1], MOST_PASSES)
-    if longest > shape.context:
-        warnings.append(
-            f"turn {args.num_turns} may reach {longest} tokens, beyond the model's context of "
-            f"{shape.context}; lower --max_completion_length, or leave out task {lengths.longest_task}"
-        )
-    if lengths.reference > args.max_completion_length:
-        warnings.append(
-            f"a reference takes {lengths.reference} tokens, more than --max_completion_length "
-            f"{args.max_completion_length}; such answers would be truncated"
-        )
-    if vocab > shape.vocab:
-        warnings.append(
-            f"the tokenizer has {vocab} tokens, but the model only {shape.vocab}; higher ids would fail"
-        )
-    if args.reward == "random":
-        warnings.append("--reward random: every program earns 0 or 1 by chance; this run is a control")
-    if args.placebo != "none":
-        warnings.append(f"--placebo {args.placebo}: prompts do not tell the truth; this run is a control")
-    return warnings
-
-
-def _reference_warnings(args: CoCoSConfig, trajectory: Trajectory) -> list[str]:
-    problem, result = trajectory.problem, trajectory.turns[0].result
-    warnings = []
-    if problem.code and not result.all_passed:
-        warnings.append(f"the reference of task {problem.task_id} does not pass its tests")
-    reasons = [verdict.in_child_reason for verdict in result.verdicts if verdict.in_child]
-    if reasons and not args.reward_in_child:
-        warnings.append(
-            f"{len(reasons)} tests of task {problem.task_id} earn nothing, because the program itself could "
-            f"forge the verdict ({reasons[0]}); give --reward_in_child true to reward them"
-        )
-    command = command_line("prepare", "check", problems_file(args.train_data))
-    return [f"{warning}; see {command}" for warning in warnings]
-
-
-PLACEHOLDER = "def {name}(*args):\n    return None"  # the answer if there is no reference, and a wrong one
-
-
-def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenizerBase) -> str:
-    """Check a run without loading weights, and return the report.
+        changed: Warning of `check_prompts` about what the tokenizer changes; "" for none.
 
     Raises:
         ValueError: The model or the adapter cannot be created, or the prompts cannot be tokenized.
         ExecutorError: The executor's self-test fails.
 
     """
-    protocol, turns, answer = data.protocol, args.num_turns, args.max_completion_length
-    shape, layout = run_shapes(args, has_reference=args.beta > 0)
+    model, layout = run_model(args)
+    problems, protocol, turns = data.problems + data.dev_problems, data.protocol, args.num_turns
+    transcripts = TokenTranscripts(tokenizer, {tokenizer.eos_token_id})
     rules = make_rules(args, [args.temperature], None, data.problems, args.prompt_tests)
-    first = data.prompts[0]
-    reference = FixedAnswerGenerator(tokenizer, first.problem.code or _placeholder(first.problem))
-    wrong = FixedAnswerGenerator(tokenizer, _placeholder(first.problem))
-    is_told = rules.feedback != "none" or rules.carry.shows_failures
-    generator = wrong if is_told or rules.early_stop else reference
+    first, problem = data.prompts[0], data.prompts[0].problem
+    name = problem.entry_point or next(iter(sorted(problem.called_names)), "solution")
+    wrong = f"def {name}(*args):\n    return None"
+    prompt = replace(first, given=(*first.given, *[protocol.answer(wrong)] * turns)[:turns])
     with open_executor(args) as executor:  # one problem needs no limit of its own
-        [checked] = rollout(begin([first.problem]), reference, executor, protocol, 1)
-        [trajectory] = rollout([first], generator, executor, protocol, turns, rules)
-        num_workers, isolation = executor.num_workers, executor.isolation
-    problems = data.problems + data.dev_problems
-    lengths = measure_lengths(problems, generator, protocol)
-    prompts_T = longest_prompts(problems, generator, protocol, rules, turns, answer)
-    longest, num_prompts = prompts_T[-1] + answer, len(data.prompts)
-    warnings = list(filter(None, [prompt_warning(problems, generator, protocol)]))
-    warnings += run_warnings(args, shape, lengths, num_prompts, longest, len(tokenizer))
-    rows = "prefix trees of rows" if args.share_prefixes else "plain rows"
-    return "\n\n".join(
-        [
-            model_text(args.model_name_or_path, shape, layout),
-            _data_text(data, lengths, prompts_T[-1]),
-            _prompts_text(trajectory, generator),
-            f"executor: self-test passed at isolation level {isolation}, {num_workers} workers; "
-            f"{_verdict_text(checked)}{_own_reward_text(args, trajectory)}",
-            _updates_text(args, num_prompts),
-            memory_text(shape, layout, run_workload(args, prompts_T), rows),
-            warnings_text(warnings + _reference_warnings(args, checked)),
-        ]
-    )
+        [checked] = executor.run([as_program(problem, problem.code or wrong)])
+        [played] = rollout([prompt], transcripts, executor, protocol, turns, rules)
+    lengths, answer = measure_lengths(problems, transcripts, protocol), args.max_completion_length
+    prompts_T = longest_prompts(problems, transcripts, protocol, rules, turns, answer)
+    row, updates = prompts_T[-1] + answer, run_updates(args, len(data.prompts))
+    warnings = [
+        changed,
+        *_data_warnings(args, updates, len(data.prompts)),
+        *_token_warnings(args, model.config, lengths, row, len(tokenizer)),
+        *_reference_warnings(args, problem, checked),
+    ]
+    parts = [
+        model_text(args.model_name_or_path, model, layout),
+        _data_text(data, lengths, prompts_T[-1]),
+        _prompts_text(played, transcripts),
+        f"executor: self-test passed at isolation level {executor.isolation}, {executor.num_workers} "
+        f"workers; {_result_text(args, problem, checked, played)}",
+        _updates_text(args, updates),
+        memory_text(estimate(model, layout, row, *run_tokens(args, prompts_T)), layout, row),
+        warnings_text(warnings),
+    ]
+    return "\n\n".join(parts)
 
 
-def _placeholder(problem: Problem) -> str:
-    """Return a program that defines the function under test and solves nothing."""
-    called = re.search(r"(\w+)\(", problem.scored_tests[0])
-    return PLACEHOLDER.format(name=problem.entry_point or (called[1] if called else "solution"))
+def run_tokens(args: CoCoSConfig, prompts_T: Sequence[int]) -> tuple[int, int, int]:
+    """Return the tokens of a pass of the loss on one GPU, those of its answers, and the rows sampled at once.
+
+    A row of the loss is padded to the longest row. With shared prefixes, a group computes the prompt of its
+    first trained turn once, and each of its trajectories the tokens after it. Without a transcript, what is
+    shared is turn 1's prompt, and each trained turn adds what its prompt has more, and its answer.
+
+    Example: a group of two with prompts of 100 and 160 and answers of 50 has four rows of 210 tokens, or a
+    tree of 100 + 2 * 110 = 320; without a transcript, 100 + 2 * (50 + 110) = 420.
+    """
+    trajectories, answer = args.per_device_train_batch_size, args.max_completion_length
+    rows_T = [prompt + answer for prompt in prompts_T[-len(make_objective(args).trained_turns) :]]
+    groups = math.ceil(trajectories / args.num_generations)
+    carry = named_carry(args.carry)
+    shared, rows = carry.shared_tokens(prompts_T, len(rows_T)), carry.covering(rows_T)
+    if not args.share_prefixes:
+        shared, rows = 0, [rows_T[-1]] * len(rows_T)
+    tokens = groups * shared + trajectories * sum(row - shared for row in rows)
+    sampled = min(args.rollout_batch_size, args.generation_batch_size // args.world_size)
+    return tokens, trajectories * len(rows_T) * answer, sampled
+
+
+class Updates(NamedTuple):
+    """Updates of a run over its problems."""
+
+    number: int  # updates of the run
+    passes: float  # passes over the problems
+    warning: str  # about the problems that each pass leaves out; "" if there are none
+
+
+def run_updates(args: CoCoSConfig, num_problems: int) -> Updates:
+    """Return the updates of a run.
+
+    Remaining problems that do not fill a rollout are left out of a pass. If there are too few for one, they
+    are repeated, and a pass is one rollout.
+    """
+    together = args.generation_batch_size // args.num_generations
+    left_out = num_problems % together if num_problems > together else 0
+    per_rollout = args.steps_per_generation * args.num_iterations // args.gradient_accumulation_steps
+    per_pass = max(1, num_problems // together) * per_rollout
+    number = args.max_steps if args.max_steps > 0 else math.ceil(args.num_train_epochs * per_pass)
+    warning = (
+        f"{left_out} of {num_problems} problems are left out of each pass, because {together} are sampled "
+        "together (--rollout_batch_size)"
+    ) * (left_out > 0)
+    return Updates(number, number / per_pass * (1 - left_out / num_problems), warning)
+
+
+def passes_warning(passes: float, most: int) -> str:
+    """Return the warning about a run with more passes over its data than `most`; "" if it has fewer."""
+    return (
+        f"{passes:.0f} passes over the data, more than {most}: the model may learn it by heart; lower "
+        "--max_steps, or give --num_train_epochs"
+    ) * (passes > most)
+
+
+def _data_warnings(args: CoCoSConfig, updates: Updates, num_prompts: int) -> Iterator[str]:
+    """Yield the warnings about the problems and about what the run makes of them."""
+    if num_prompts < (needed := args.generation_batch_size // args.num_generations):
+        yield (
+            f"{num_prompts} problems are fewer than the {needed} that are sampled together, so each of them "
+            "is sampled several times; lower --global_batch_size for shorter updates"
+        )
+    yield updates.warning
+    yield passes_warning(updates.passes, MOST_PASSES)
+    if args.reward == "random":
+        yield "--reward random: every program earns 0 or 1 by chance; this run is a control"
+    if args.placebo != "none":
+        yield f"--placebo {args.placebo}: prompts do not tell the truth; this run is a control"
+
+
+def _token_warnings(
+    args: CoCoSConfig, config: PretrainedConfig, lengths: TokenLengths, row: int, vocab: int
+) -> Iterator[str]:
+    """Yield the warnings about the longest row and references, in tokens, and about a tokenizer's size."""
+    if row > (context := config.max_position_embeddings):
+        yield (
+            f"turn {args.num_turns} may reach {row} tokens, beyond the model's context of {context}; lower "
+            f"--max_completion_length, or leave out task {lengths.longest_task}"
+        )
+    if (needed := lengths.reference) > (most := args.max_completion_length):
+        answers = "such answers would be truncated"
+        yield f"a reference takes {needed} tokens, more than --max_completion_length {most}; {answers}"
+    if vocab > (known := config.vocab_size):
+        yield f"the tokenizer has {vocab} tokens, but the model only {known}; higher ids would fail"
+
+
+def _reference_warnings(args: CoCoSConfig, problem: Problem, result: ExecutionResult) -> Iterator[str]:
+    see = "see " + command_line("prepare", "check", problems_file(args.train_data))
+    if problem.code and not result.all_passed:
+        yield f"the reference of task {problem.task_id} does not pass its tests; {see}"
+    reasons = [verdict.in_child_reason for verdict in result.verdicts if verdict.in_child]
+    if reasons and not args.reward_in_child:
+        yield (
+            f"{len(reasons)} tests of task {problem.task_id} earn nothing, because the program itself could "
+            f"forge the verdict ({reasons[0]}); give --reward_in_child true to reward them; {see}"
+        )
 
 
 def _data_text(data: TrainingData, lengths: TokenLengths, last_prompt: int) -> str:
@@ -171,40 +194,32 @@ def _data_text(data: TrainingData, lengths: TokenLengths, last_prompt: int) -> s
     )
 
 
-def _prompts_text(trajectory: Trajectory, generator: FixedAnswerGenerator) -> str:
+def _prompts_text(trajectory: Trajectory, transcripts: TokenTranscripts) -> str:
     prompts = [
         f"--- prompt of turn {number}, {len(turn.prompt_ids)} tokens ---\n"
-        + generator.tokenizer.decode(turn.prompt_ids, clean_up_tokenization_spaces=False)
+        + transcripts.show(turn.prompt_ids)
         for number, turn in enumerate(trajectory.turns, start=1)
         if not turn.is_carried
     ]
     return "\n".join([*prompts, "---"])
 
 
-def _verdict_text(trajectory: Trajectory) -> str:
-    problem, result = trajectory.problem, trajectory.turns[0].result
-    program = "the reference" if problem.code else "a placeholder (there is no reference)"
-    return f"{program} of task {problem.task_id} passes {result.num_passed} of {len(result.verdicts)} tests"
+def _result_text(args: CoCoSConfig, problem: Problem, result: ExecutionResult, played: Trajectory) -> str:
+    program, reward = "the reference" if problem.code else "a placeholder (no reference)", own_reward(args)
+    passed = f"{program} of task {problem.task_id} passes {result.num_passed} of {len(result.verdicts)} tests"
+    return passed + (f"\n--reward {reward.name}: {reward(played)} for the turns above" if reward else "")
 
 
-def _own_reward_text(args: CoCoSConfig, trajectory: Trajectory) -> str:
-    if (reward := own_reward(args)) is None:
-        return ""
-    return f"\n--reward {reward.name}: {reward(trajectory)} for the turns above"
-
-
-def _updates_text(args: CoCoSConfig, num_prompts: int) -> str:
-    updates, passes = _updates_and_passes(args, num_prompts)
+def _updates_text(args: CoCoSConfig, updates: Updates) -> str:
     trajectories = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
     return (
-        f"steps: {updates} updates of {trajectories} trajectories "
+        f"steps: {updates.number} updates of {trajectories} trajectories "
         f"({trajectories // args.num_generations} problems x {args.num_generations}), "
         f"{trajectories * len(make_objective(args).trained_turns)} rows and {trajectories * args.num_turns} "
-        f"programs each; {passes:.1f} passes over the problems"
+        f"programs each; {updates.passes:.1f} passes over the problems"
     )
 
 
-def _updates_and_passes(args: CoCoSConfig, num_prompts: int) -> tuple[int, float]:
-    per_pass = updates_per_pass(args, num_prompts)
-    updates = args.max_steps if args.max_steps > 0 else math.ceil(args.num_train_epochs * per_pass)
-    return updates, updates / per_pass * (1 - problems_left_out(args, num_prompts) / num_prompts)
+def warnings_text(warnings: Iterable[str]) -> str:
+    """Return one line per warning that is not empty."""
+    return "\n".join(f"warning: {warning}" for warning in warnings if warning) or "no warnings"

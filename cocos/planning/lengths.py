@@ -5,6 +5,7 @@ The tokenizer is loaded, the model is not.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from transformers import AutoConfig, PreTrainedTokenizerBase
 
@@ -20,7 +21,7 @@ from cocos.problems import Problem
 from cocos.prompts import FEEDBACK_CHARS, REPEATED, PromptProtocol, answer, feedback_message
 from cocos.trajectories import Rules
 
-# No quoted value is longer: a private character is in no vocabulary, so that each takes its 4 bytes.
+# No quoted value, message or line is longer: a private character takes its 4 bytes.
 LONGEST_VALUE = "\U0010abcd" * FEEDBACK_CHARS
 
 
@@ -62,7 +63,7 @@ def longest_prompts(
 
     Args:
         max_answer: Number of tokens of every answer.
-        value: What programs return; "": a value as long as the test, because the programs are not known.
+        value: What programs return, raise and end at; "": they return a value as long as the test.
 
     Example: a first prompt of 100 tokens, answers of 50 and messages of 10 between them make transcripts of
     100, 160 and 220 tokens.
@@ -70,32 +71,32 @@ def longest_prompts(
     """
 
     def longest_fresh(turn: int) -> int:
-        shown = (
-            rules.shown(p, [_failure(p, value, n) for n in range(1, turn)], protocol.prompt_tests)
-            for p in problems
-        )
+        shown = (rules.shown(p, _failures(p, value, range(1, turn)), protocol.prompt_tests) for p in problems)
         messages = (protocol.first_turn(problem, failed, turn) for problem, failed in shown)
         return max(len(transcripts.start(m, protocol.is_chat, protocol.system)) for m in messages)
 
     if rules.carry.starts_anew:
         return [longest_fresh(turn) for turn in range(1, num_turns + 1)]
-    told = max((_feedback(problem, value, rules) for problem in problems), key=len)
-    message = transcripts.extend([], Completion((), ""), protocol.later_turn(feedback=told), protocol.is_chat)
-    first = longest_fresh(1)
-    return [first + turn * (max_answer + len(message)) for turn in range(num_turns)]
+    repeated = REPEATED if rules.on_repeat == "tell" else ""
+    told = {
+        "\n\n".join(filter(None, [feedback_message(rules.feedback, p, r, rules.feedback_failures), repeated]))
+        for p in problems
+        for r in _failures(p, value, [1])
+    }
+    messages = (protocol.later_turn(is_closed=False, feedback=text) for text in told)
+    longest = max(len(transcripts.extend([], Completion((), ""), m, protocol.is_chat)) for m in messages)
+    return [longest_fresh(1) + turn * (max_answer + longest) for turn in range(num_turns)]
 
 
-def _failure(problem: Problem, value: str, number: int) -> ExecutionResult:
-    """Return the result of a program that fails every visible test, unlike the one with another number."""
+def _failures(problem: Problem, value: str, numbers: Sequence[int]) -> list[ExecutionResult]:
+    """Return results of programs that fail every visible test, each unlike that with another number.
+
+    With a value, there are as many of programs that end before any test.
+    """
     values = [value or test for test in problem.test_list]
-    return ExecutionResult(tuple(Verdict(Status.FAILED, expected=v, actual=f"{number} {v}") for v in values))
-
-
-def _feedback(problem: Problem, value: str, rules: Rules) -> str:
-    """Return the feedback on a program that fails every visible test and is the one before; "" for none."""
-    result = _failure(problem, value, 1)
-    told = feedback_message(rules.feedback, problem, result, rules.feedback_failures)
-    return "\n\n".join(filter(None, [told, REPEATED if rules.on_repeat == "tell" else ""]))
+    failed = [[Verdict(Status.FAILED, expected=v, actual=f"{n} {v}") for v in values] for n in numbers]
+    ends = [Verdict(Status.ERROR, message=f"{n} {value}", ended_at=value) for n in numbers if value]
+    return [ExecutionResult(tuple(v)) for v in [*failed, *([end] * len(values) for end in ends)] if v]
 
 
 def check_prompts(
@@ -115,17 +116,22 @@ def check_prompts(
     transcripts = TokenTranscripts(tokenizer, {tokenizer.eos_token_id})
     warning = prompt_warning(problems, transcripts, protocol)
     lengths = measure_lengths(problems, transcripts, protocol)
-    config = AutoConfig.from_pretrained(
-        base_model(model), revision=revision, trust_remote_code=trust_remote_code
-    )
-    context = getattr(config.get_text_config(), "max_position_embeddings", None)
-    if context and lengths.longest_prompt > context:
+    context = _context(model, revision, trust_remote_code)
+    if lengths.longest_prompt > context:
         raise ValueError(
             f"problem {lengths.longest_task}: its prompt has {lengths.longest_prompt} tokens, more than the "
             f"model's context of {context}; shorten it (--few_shot_examples, --prompt_tests), or leave the "
             "problem out"
         )
     return warning
+
+
+def _context(model: str, revision: str | None, trust_remote_code: bool) -> float:
+    """Return the longest sequence of a model, in tokens; infinity if its configuration does not say."""
+    config = AutoConfig.from_pretrained(
+        base_model(model), revision=revision, trust_remote_code=trust_remote_code
+    )
+    return getattr(config.get_text_config(), "max_position_embeddings", None) or inf
 
 
 def longest_transcript(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenizerBase) -> int:
@@ -137,10 +143,5 @@ def longest_transcript(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrai
     rules = make_rules(args, [args.temperature], None, problems, args.prompt_tests)
     turns = args.num_turns
     prompts_T = longest_prompts(problems, transcripts, data.protocol, rules, turns, answer, LONGEST_VALUE)
-    longest = prompts_T[-1] + answer
-    config = AutoConfig.from_pretrained(
-        base_model(args.model_name_or_path),
-        revision=args.model_revision,
-        trust_remote_code=args.trust_remote_code,
-    )
-    return int(min(longest, config.get_text_config().max_position_embeddings))
+    context = _context(args.model_name_or_path, args.model_revision, args.trust_remote_code)
+    return int(min(prompts_T[-1] + answer, context))

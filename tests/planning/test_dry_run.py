@@ -1,6 +1,7 @@
 """The report and the warnings of --dry_run, which neither loads weights nor writes files."""
 
 import json
+import math
 import re
 import shlex
 import shutil
@@ -8,6 +9,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from trl.trainer.utils import RepeatSampler
 
 from cocos.assembly.data import load_training_data
 from cocos.boost.dry_run import boost_dry_run
@@ -15,8 +17,8 @@ from cocos.boost.trainer import load_boost_inputs
 from cocos.config.command_line import parse_options
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from cocos.generation.tokenizer import load_tokenizer
-from cocos.planning.dry_run import dry_run
-from cocos.planning.shapes import AUTOCAST, FLOAT32, NF4, PURE_BF16, ZERO_BF16, run_layout
+from cocos.planning.dry_run import dry_run, run_updates
+from cocos.planning.memory import NF4, run_layout
 from cocos.problems import load_problems, save_problems
 from cocos.prompts import named_protocol
 from tests.support.commands import command, free_port
@@ -72,13 +74,14 @@ def test_a_dry_run_needs_no_weights_and_writes_no_files(bare_base, problems_file
     text = done.stdout
     first, cocos = PROBLEMS[0], named_protocol("cocos")
     assert f"{cocos.first_turn(first)}\n--- prompt of turn 2" in text
-    transcript = f"{cocos.first_turn(first)}{first.code.strip()}\n[DONE]{cocos.later_turn()}"
-    assert f"{transcript}\n---\n" in text
+    name = re.search(r"def (\w+)", first.code)[1]
+    wrong = f"def {name}(*args):\n    return None\n[DONE]"
+    assert f"{cocos.first_turn(first)}{wrong}{cocos.later_turn()}\n---\n" in text
     assert "930,816 parameters, context 1024 tokens" in text
     assert f"the reference of task {first.task_id} passes 3 of 3 tests" in text
     # k = 4: 8 trajectories are 2 problems, 2 turns make 16 rows and programs; 20 problems are 10 updates
     assert "30 updates of 8 trajectories (2 problems x 4), 16 rows and 16 programs each; 3.0 passes" in text
-    assert "memory, estimated for prefix trees of rows of " in text
+    assert "memory, estimated for rows of " in text
     assert re.search(
         r"needs 0\.\d GiB per process, fits in this machine's \d+\.\d GiB", text
     ) and text.rstrip().endswith("no warnings")
@@ -183,9 +186,7 @@ def test_under_deepspeed_one_rank_prints_the_report(bare_base, problems_file, tm
         *(*FEW, "--global_batch_size", 16, "--report_to", "none", "--dry_run"),
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert (
-        done.stdout.count("2 process(es), ZeRO stage 3 or FSDP; bytes per trained parameter: weights 2") == 1
-    )
+    assert done.stdout.count("2 process(es), ZeRO stage 3 or FSDP") == 1
     assert "930,816 parameters" in done.stdout  # all of them, although ZeRO-3 would have divided the model
     assert "updates of 16 trajectories (4 problems x 4)" in done.stdout
     assert list(tmp_path.iterdir()) == []
@@ -288,22 +289,42 @@ def test_a_problem_without_reference_is_played_with_a_placeholder(bare_base, tmp
     text = report(bare_base, path, "--global_batch_size", "16", "--num_turns", "3", "--credit", "last")
     name = re.search(r"(\w+)\(", PROBLEMS[0].test_list[0])[1]
     assert text.count(f"def {name}(*args):\n    return None\n[DONE]") == 1 + 2  # in turns 2 and 3
-    assert "a placeholder (there is no reference) of task boost-0 passes 0 of 3 tests" in text
+    assert "a placeholder (no reference) of task boost-0 passes 0 of 3 tests" in text
     assert "16 rows and 48 programs each" in text  # `last` trains one turn of three
 
 
 @pytest.mark.parametrize(
-    ("flags", "precision", "frozen", "compute"),
+    ("flags", "bytes_each"),
     [
-        ((), FLOAT32, 4, 4),
-        (("--bf16", "true"), AUTOCAST, 4, 2),
-        (("--use_peft", "true", "--dtype", "bfloat16"), FLOAT32, 2, 2),
-        (("--use_peft", "true", "--dtype", "bfloat16", "--load_in_4bit", "true"), PURE_BF16, NF4, 2),
+        ((), (4, 8, 4, 4)),
+        (("--bf16", "true"), (4, 8, 4, 2)),
+        (("--use_peft", "true", "--dtype", "bfloat16"), (4, 8, 2, 2)),
+        (("--use_peft", "true", "--dtype", "bfloat16", "--load_in_4bit", "true"), (2, 4, NF4, 2)),
     ],
 )
-def test_precision_follows_the_options(flags, precision, frozen, compute):
-    needed = ["--model_name_or_path", "m", "--train_data", "t", "--output_dir", "o", "--report_to", "none"]
-    args = parse_options(CoCoSConfig, "", [*needed, *flags])
-    layout = run_layout(args, None, has_reference=True)
-    assert (layout.precision, layout.frozen, layout.compute) == (precision, frozen, compute)
-    assert (layout.zero_stage, layout.num_gpus, layout.precision is ZERO_BF16) == (0, 1, False)
+def test_precision_follows_the_options(flags, bytes_each):
+    layout = run_layout(options(*flags), None)
+    assert (layout.weights, layout.optimizer, layout.frozen, layout.compute) == bytes_each
+    assert (layout.zero_stage, layout.num_gpus) == (0, 1)
+
+
+def options(*words) -> CoCoSConfig:
+    needed = ("--model_name_or_path", "m", "--train_data", "t", "--output_dir", "o", "--report_to", "none")
+    return parse_options(CoCoSConfig, "", [*map(str, (*needed, *words))])
+
+
+@pytest.mark.parametrize(
+    ("problems", "rollout", "iterations"), [(374, 64, 1), (374, 128, 2), (63, 64, 1), (128, 64, 3)]
+)
+def test_a_pass_has_as_many_updates_as_trls_sampler_yields_and_says_what_it_leaves_out(
+    problems, rollout, iterations
+):
+    words = ("--global_batch_size", 2 * rollout, "--rloo_k", 2, "--num_iterations", iterations)
+    updates = run_updates(options(*words, "--num_train_epochs", 1), problems)
+    given = problems * math.ceil(rollout / problems)  # CoCoSTrainer repeats too few problems
+    sampler = list(RepeatSampler(range(given), 2, rollout, repeat_count=iterations))
+    assert updates.number == len(sampler) / (2 * rollout)
+    left_out = problems - len({*sampler} & {*range(problems)}) if problems > rollout else 0
+    assert updates.passes == pytest.approx(1 - left_out / problems)
+    expected = f"{left_out} of {problems} problems are left out of each pass" if left_out else ""
+    assert updates.warning.startswith(expected) and bool(updates.warning) == bool(left_out)

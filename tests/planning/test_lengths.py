@@ -1,6 +1,7 @@
 """The longest prompts that a run can make, which a vLLM engine is given room for."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 
@@ -10,8 +11,7 @@ from cocos.assembly.data import load_training_data
 from cocos.assembly.rules import make_rules
 from cocos.config.command_line import parse_options
 from cocos.config.trl_configs import CoCoSConfig
-from cocos.generation.tokenizer import load_tokenizer
-from cocos.planning.dry_run import FixedAnswerGenerator
+from cocos.generation.tokenizer import TokenTranscripts, load_tokenizer
 from cocos.planning.lengths import check_prompts, longest_prompts, longest_transcript, measure_lengths
 from cocos.rollout import PAPER_RULES, rollout
 from cocos.trajectories import begin
@@ -29,9 +29,10 @@ def run(*words, model=BASE):
 
 def test_without_feedback_it_is_the_longest_prompt_the_completions_and_the_instructions():
     args, data, tokenizer = run("--num_turns", 3, "--max_completion_length", 20)
-    generator = FixedAnswerGenerator(tokenizer, "")
+    generator = TokenTranscripts(tokenizer, set())
     first = measure_lengths(data.problems, generator, data.protocol).longest_prompt
-    instruction = len(tokenizer(data.protocol.later_turn(), add_special_tokens=False)["input_ids"])
+    message = data.protocol.later_turn(is_closed=False)  # after an answer that is cut off
+    instruction = len(tokenizer(message, add_special_tokens=False)["input_ids"])
     prompts_T = longest_prompts(data.problems, generator, data.protocol, PAPER_RULES, 3, 20)
     assert prompts_T == [first, first + 20 + instruction, first + 2 * (20 + instruction)]
     assert longest_transcript(args, data, tokenizer) == first + 3 * 20 + 2 * instruction
@@ -51,18 +52,27 @@ def test_no_program_makes_a_longer_prompt_with_its_errors_or_values(executor, tm
     most = longest_transcript(args, data, tokenizer)
     assert most < 20_000
     name = data.problems[0].test_list[0].split("(")[0].removeprefix("assert ")
-    for body in ("raise ValueError('\u20ac' * 900)", "return '\u00e9' * 900", "return [1] * 900"):
-        generator = FixedAnswerGenerator(tokenizer, f"def {name}(xs): {body}")
-        rules = make_rules(args, [1.0], None, data.problems, args.prompt_tests)
-        [trajectory] = rollout(begin(data.problems[:1]), generator, executor, data.protocol, 3, rules)
+    rules = make_rules(args, [1.0], None, data.problems, args.prompt_tests)
+    bodies = ("raise ValueError('\u20ac' * 900)", "return '\u00e9' * 900", "return [1] * 900")
+    fails = [f"def {name}(xs): {body}" for body in bodies]
+    ends = "raise ValueError('\u20ac' * 900)  # " + "\u20ac" * 900  # before any test
+    for codes in (*([code, code] for code in [*fails, ends]), [ends, fails[1]], [fails[2], ends]):
+        [prompt] = begin(data.problems[:1])
+        prompt = replace(prompt, given=(*map(data.protocol.answer, codes), ""))
+        transcripts = TokenTranscripts(tokenizer, set())
+        [trajectory] = rollout([prompt], transcripts, executor, data.protocol, 3, rules)
         last = trajectory.turns[-1]
-        assert "Error" in last.feedback or "Expected" in last.feedback or "# not" in last.feedback
-        assert len(last.prompt_ids) + args.max_completion_length <= most
+        assert re.search("Error|Expected|# not|before any test", last.feedback)
+        answers = sum(len(turn.completion.token_ids) for turn in trajectory.turns)
+        assert (
+            len(last.prompt_ids) - answers * (args.carry == "transcript") + 3 * args.max_completion_length
+            <= most
+        )
 
 
 def test_without_a_transcript_prompts_grow_by_tests_alone():
     _, data, tokenizer = run("--num_turns", 5, "--max_completion_length", 20, "--prompt_tests", 1)
-    generator = FixedAnswerGenerator(tokenizer, "")
+    generator = TokenTranscripts(tokenizer, set())
 
     def prompts(*words):
         rules = make_rules(run("--num_turns", 5, *words)[0], [1.0])

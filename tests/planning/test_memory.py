@@ -19,36 +19,28 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-from cocos.config.command_line import parse_options
-from cocos.config.trl_configs import CoCoSConfig
 from cocos.planning.memory import (
-    CPU_OVERHEAD,
     GIB,
-    GPU_OVERHEAD,
+    NF4,
+    Layout,
+    Model,
     activation_bytes,
     cache_bytes,
     estimate,
-    fits,
+    sized_model,
 )
-from cocos.planning.shapes import AUTOCAST, FLOAT32, NF4, ZERO_BF16, Layout, ModelShape, model_shape
-from cocos.planning.workload import PassTokens, Workload, run_workload
 from cocos.training.run_log import read_log
 from tests.support.commands import command
 from tests.support.paths import ROOT, TOY
 
 BASE = ROOT / "data/toy/base"
-NO_WORK = Workload(0, 0, 0, PassTokens(0, 0), PassTokens(0, 0))
 
 
-def bare(parameters: int) -> ModelShape:
-    """Return a shape with parameters but without layers or a vocabulary."""
-    return ModelShape(parameters, 1, 0, 0, 1, 0, 1)
-
-
-def states(shape, layout):
-    """Return the bytes of weights, gradients and optimizer, without the copy of the optimizer's step."""
-    memory = estimate(shape, replace(layout, precision=replace(layout.precision, step=0)), NO_WORK)
-    return memory.weights + memory.update + memory.optimizer
+def states(parameters, layout):
+    """Return the bytes of weights, gradients and optimizer of a model without layers or a vocabulary."""
+    memory = estimate(Model(LlamaConfig(vocab_size=0), parameters, parameters), layout, 0, 0, 0)
+    gradients = parameters * layout.weights * layout.share(2)
+    return memory.weights + memory.optimizer + gradients, memory
 
 
 # 7.5 B parameters on 64 GPUs, in the paper's own rounding (arXiv 1910.02054, fig. 1)
@@ -56,13 +48,13 @@ def states(shape, layout):
     ("stage", "num_gpus", "gb"), [(0, 1, 120), (1, 64, 31.4), (2, 64, 16.6), (3, 64, 1.9)]
 )
 def test_states_equal_those_of_the_zero_paper(stage, num_gpus, gb):
-    layout = Layout(ZERO_BF16, stage, num_gpus)
-    assert states(bare(7_500_000_000), layout) / 1e9 == pytest.approx(gb, abs=0.05)
+    layout = Layout(zero_stage=stage, num_gpus=num_gpus)
+    assert states(7_500_000_000, layout)[0] / 1e9 == pytest.approx(gb, abs=0.05)
 
 
 @pytest.mark.parametrize("num_gpus", [1, 2, 8])
 def test_the_peak_of_a_step_equals_deepspeeds_estimate(num_gpus):
-    memory = estimate(bare(1_543_714_304), Layout(ZERO_BF16, 2, num_gpus, has_reference=False), NO_WORK)
+    _, memory = states(1_543_714_304, Layout(zero_stage=2, num_gpus=num_gpus, has_reference=False))
     _, theirs = estimate_zero2_model_states_mem_needs(1_543_714_304, num_gpus, cpu_offload=False)
     assert memory.peak - memory.overhead == pytest.approx(theirs, abs=2)
 
@@ -72,23 +64,21 @@ def test_the_states_of_a_real_model_equal_the_estimate():
     optimizer = torch.optim.AdamW(model.parameters())
     model(input_ids=torch.tensor([[1, 2, 3]]), labels=torch.tensor([[1, 2, 3]])).loss.backward()
     optimizer.step()
-    memory = estimate(bare(model.num_parameters()), Layout(FLOAT32), NO_WORK)
     parameters = list(model.parameters())
-    assert memory.weights == sum(p.nbytes for p in parameters)
-    assert memory.update == sum(p.grad.nbytes for p in parameters)
+    total, memory = states(model.num_parameters(), Layout(4, 8))
     moments = [s.nbytes for state in optimizer.state.values() for name, s in state.items() if name != "step"]
-    assert memory.optimizer == sum(moments)
+    assert (memory.weights, memory.optimizer) == (sum(p.nbytes for p in parameters), sum(moments))
+    assert total == memory.weights + sum(p.grad.nbytes for p in parameters) + sum(moments)
 
 
 def test_adapter_parameters_equal_those_that_peft_creates(tiny_model):
     adapter = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
-    shape = model_shape(AutoConfig.from_pretrained(tiny_model), adapter)
+    sizes = sized_model(AutoConfig.from_pretrained(tiny_model), adapter)
     model = get_peft_model(AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.bfloat16), adapter)
     trained = [p for p in model.parameters() if p.requires_grad]
     # rank 4 on two square maps of width 32 in two layers: 2 * 2 * 4 * (32 + 32)
-    assert shape.trained == shape.adapter_parameters == sum(p.numel() for p in trained) == 1024
-    memory = estimate(shape, Layout(FLOAT32, frozen=2), NO_WORK)
-    assert memory.weights == sum(p.nbytes for p in model.parameters())
+    assert sizes.trained == sum(p.numel() for p in trained) == 1024
+    assert estimate(sizes, Layout(4, 8), 0, 0, 0).weights == sum(p.nbytes for p in model.parameters())
 
 
 def test_the_cache_estimate_equals_a_real_cache():
@@ -96,7 +86,7 @@ def test_the_cache_estimate_equals_a_real_cache():
     cache = DynamicCache(config=model.config)
     model(input_ids=torch.ones(3, 7, dtype=torch.long), past_key_values=cache)
     real = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
-    assert cache_bytes(model_shape(model.config), tokens=3 * 7, element=4) == real
+    assert cache_bytes(sized_model(model.config), tokens=3 * 7, element=4) == real
 
 
 def saved_bytes(config: LlamaConfig, dtype: torch.dtype, tokens: int, checkpoints: bool) -> int:
@@ -128,13 +118,13 @@ def test_activations_equal_those_that_autograd_keeps(dtype, element):
         )  # fmt: skip
 
     tokens = 256
-    shape, layout = model_shape(config(3)), Layout(compute=element)
+    model, layout = sized_model(config(3)), Layout(compute=element)
     plain = replace(layout, checkpoints_activations=False)
     layer = saved_bytes(config(3), dtype, tokens, False) - saved_bytes(config(2), dtype, tokens, False)
-    assert activation_bytes(shape, plain, tokens) == pytest.approx(3 * layer, rel=0.02)
+    assert activation_bytes(model, plain, tokens) == pytest.approx(3 * layer, rel=0.02)
     checkpoint = saved_bytes(config(3), dtype, tokens, True) - saved_bytes(config(2), dtype, tokens, True)
     assert checkpoint == tokens * 64 * element  # a layer's input
-    held = activation_bytes(shape, layout, tokens) - 2 * activation_bytes(shape, plain, tokens) / 3
+    held = activation_bytes(model, layout, tokens) - 2 * activation_bytes(model, plain, tokens) / 3
     assert held == pytest.approx(3 * checkpoint)
 
 
@@ -171,91 +161,50 @@ MODELS = {
 }  # fmt: skip
 
 
-def recipe_workload(num_gpus: int, per_device: int = 4, rollout: int = 64) -> Workload:
-    """Return one GPU's share of an update of 128 trajectories with prompts of 340 and 900 tokens."""
-    needed = ("--model_name_or_path", "m", "--train_data", "t", "--output_dir", "o", "--report_to", "none")
-    sizes = ("--global_batch_size", 128 // num_gpus, "--rloo_k", 2, "--max_completion_length", 512)
-    batches = ("--per_device_train_batch_size", per_device, "--rollout_batch_size", rollout)
-    return run_workload(parse_options(CoCoSConfig, "", [*map(str, needed + sizes + batches)]), [340, 900])
+def tokens(trajectories: int) -> tuple[int, int]:
+    """Return the tokens of pairs of trajectories, and of their answers."""
+    return trajectories // 2 * 340 + trajectories * (900 + 512 - 340), trajectories * 2 * 512
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_page_has_the_memory_of_the_recipes(name):
+    """128 trajectories of two turns with prompts of 340 and 900 tokens, beside an engine's memory."""
     parameters, config = MODELS[name]
-    shape = model_shape(config)
-    assert shape.parameters == parameters
-    adapted = model_shape(config, LoraConfig(r=16, task_type="CAUSAL_LM"))
-    cells = []
-    for shape_of_run, layout, workload in (
-        (adapted, Layout(FLOAT32, frozen=2), recipe_workload(1, per_device=2, rollout=32)),
-        (shape, Layout(zero_stage=2), recipe_workload(1)),
-        (shape, Layout(zero_stage=2, num_gpus=8), recipe_workload(8)),
-    ):
-        # As beside vLLM, whose memory is not the run's.
-        memory = estimate(shape_of_run, replace(layout, engine_share=0.3), workload)
-        cells.append(f"{memory.peak / GIB:.1f}")
-    row = f"| {name} | {' | '.join(cells)} |"
-    assert row in (ROOT / "docs/scaling.md").read_text(), row
-
-
-QWEN = ModelShape(1_543_714_304, 28, 1536, 8960, 2 * 128, 151_936, 131_072)
-WORK = Workload(16, 900, 512, PassTokens(32 * 1412, 32 * 512), PassTokens(8 * 1412, 8 * 512))
+    model = sized_model(config)
+    assert model.parameters == model.trained == parameters
+    adapted, row = sized_model(config, LoraConfig(r=16, task_type="CAUSAL_LM")), 900 + 512
+    runs = (
+        (adapted, Layout(weights=4, optimizer=8, engine_share=0.3), row, *tokens(2), 32),
+        (model, Layout(zero_stage=2, engine_share=0.3), row, *tokens(4), 64),
+        (model, Layout(zero_stage=2, num_gpus=8, engine_share=0.3), row, *tokens(4), 16),
+    )
+    line = f"| {name} | {' | '.join(f'{estimate(*run).peak / GIB:.1f}' for run in runs)} |"
+    assert line in (ROOT / "docs/scaling.md").read_text(), line
 
 
 def test_a_run_by_hand():
-    memory, p = estimate(QWEN, Layout(ZERO_BF16, zero_stage=2, num_gpus=8), WORK), QWEN.parameters
+    parameters, config = MODELS["Qwen2.5-1.5B"]
+    model = Model(config, parameters, parameters)
+    memory, p = estimate(model, Layout(zero_stage=2, num_gpus=8), 1412, 8 * 1412, 8 * 512, 16), parameters
     assert memory.weights == memory.reference == 2 * p and memory.optimizer == 12 * p / 8
     # bfloat16: a layer keeps 6 * 1536 + 2 * 256 + 4 * 8960 numbers and 2 * 1536 in float32
     layer = 2 * (6 * 1536 + 2 * 256 + 4 * 8960) + 4 * 2 * 1536
     activations = 8 * 1412 * (28 * 1536 * 2 + 2 * layer)
-    # 4,096 answer tokens: two tiles of 4,096 x 32,768 in bfloat16, hidden and head gradients in float32
-    logits = 2 * 4096 * 32768 * 2 + 4096 * 1536 * 4 + 151_936 * 1536 * 4
+    # two tiles of 4,096 x 32,768 logits in bfloat16, hidden and head gradients in float32
+    logits = 2 * 4096 * 32768 * 2 + 8 * 512 * 1536 * 4 + 151_936 * 1536 * 4
     assert memory.update == 2 * p / 8 + activations + logits
-    # The pass over all rows is larger than sampling 16 of them.
-    assert memory.sampling == 32 * 1412 * (2 * 1536 + 3 * 8960) * 2 + 4096 * 32768 * 2
-    few = estimate(QWEN, Layout(ZERO_BF16), WORK._replace(scoring=PassTokens(0, 0))).sampling
-    assert few == 16 * (1412 * 28_672 + 151_936 * (2 + 4 + 4) + 900 * (2 * 1536 + 3 * 8960) * 2)
-    assert memory.overhead == GPU_OVERHEAD and memory.peak == sum(memory) - min(
-        memory.sampling, memory.update
-    )
-
-
-def test_a_cpu_has_narrow_tiles_of_logits_and_no_cuda():
-    layout = Layout(FLOAT32, has_reference=False, compute=4, is_cpu=True, checkpoints_activations=False)
-    memory = estimate(replace(QWEN, layers=0), layout, Workload(4, 100, 50, *[PassTokens(600, 200)] * 2))
-    # Two tiles of 200 answer tokens by 256 ids in float32, hidden and head gradients.
-    assert memory.update - 4 * QWEN.parameters == 2 * 200 * 256 * 4 + 200 * 1536 * 4 + 151_936 * 1536 * 4
-    assert memory.overhead == CPU_OVERHEAD
-
-
-def test_sampling_under_stage_3_gathers_the_weights():
-    layout = Layout(ZERO_BF16, zero_stage=3, num_gpus=8)
-    memory = estimate(QWEN, layout, Workload(0, 1, 1, PassTokens(0, 0), PassTokens(0, 0)))
-    live = 4 * 151_936 * 1536  # the embedding, the largest module
-    assert memory.weights == 2 * QWEN.parameters / 8 + live
-    assert memory.reference == 2 * QWEN.parameters / 8 and memory.sampling == 0
-    one_row = estimate(QWEN, layout, Workload(1, 0, 0, PassTokens(0, 0), PassTokens(0, 0)))
-    assert one_row.sampling == 7 * 2 * QWEN.parameters / 8 + 151_936 * (2 + 4 + 4)
-
-
-def test_a_colocated_engine_takes_its_share_of_the_card_and_sampling_needs_no_cache_of_ours():
-    layout = Layout(ZERO_BF16, zero_stage=2, engine_share=0.3)
-    assert estimate(QWEN, layout, WORK._replace(scoring=PassTokens(0, 0))).sampling == 0
-    assert fits(51.9, 80, 0.3) and not fits(52.1, 80, 0.3)
-    assert fits(22.7, 24) and not fits(22.9, 24)
-
-
-def test_without_zero_nothing_is_sharded_and_ddp_adds_buckets():
-    one, two = (estimate(bare(10), Layout(AUTOCAST, num_gpus=n), NO_WORK) for n in (1, 2))
-    # Gradients, their buckets, and autocast's copies in bfloat16.
-    assert one.update == 40 + 20 and two.update == 2 * 40 + 20
-    assert one.weights == two.weights == one.reference == 40 and one.optimizer == two.optimizer == 80
-
-
-def test_an_adapter_needs_no_reference_and_a_quantized_base_half_a_byte():
-    memory = estimate(replace(QWEN, adapter_parameters=1000), Layout(FLOAT32, frozen=NF4), NO_WORK)
-    assert memory.weights == 4000 + 0.5625 * QWEN.parameters
-    assert memory.reference == 0 and memory.update == 4000  # its head has no gradients
+    # A pass over the 16 rows is larger than their cache, 28,672 per token, and logits.
+    assert memory.sampling == 16 * 1412 * (2 * 1536 + 3 * 8960) * 2
+    assert memory.peak == sum(memory) - min(memory.sampling, memory.update)
+    gathered = estimate(model, Layout(zero_stage=3, num_gpus=8), 10, 1, 1, 1)
+    assert gathered.sampling == 7 * 2 * p / 8 + 10 * 28_672 + 151_936 * (2 + 4 + 4)
+    assert estimate(model, Layout(zero_stage=3, num_gpus=8, engine_share=0.3), 10, 1, 1, 1).sampling < 10**6
+    # Without ZeRO nothing is sharded, and DistributedDataParallel adds buckets.
+    one, two = (estimate(model, Layout(4, 8, num_gpus=n), 0, 0, 0) for n in (1, 2))
+    assert two.update - one.update == 4 * p and one[:3] == two[:3] == (4 * p, 4 * p, 8 * p)
+    # Of an adapter, the base is the reference, frozen and perhaps quantized; its head has no gradients.
+    adapter = estimate(model._replace(trained=1000), Layout(4, 8, frozen=NF4), 0, 0, 0)
+    assert adapter[:2] == (4000 + 0.5625 * p, 0) and adapter.update == 4000
 
 
 @pytest.fixture(scope="module")
