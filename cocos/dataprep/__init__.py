@@ -28,7 +28,7 @@
         journal.py            what an interrupted check has found about references
         findings.py           the kinds of findings, and a finding about a row
         duplicates.py         exact and near duplicates
-        min_hash.py           pairs that may be near duplicates
+        ngrams.py             n-grams of words and tokens, and the sets of them that may be alike
         tokens.py             words of a text, tokens and syntax tree of a program
         overlap.py            duplicates, and words, names and asserts that benchmarks have too
     splits.py                 the split of each problem, a file per split, and hidden tests

@@ -7,31 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cocos.dataprep.checks.duplicates import DuplicateIndex
-from cocos.dataprep.checks.min_hash import band_rows
 from cocos.dataprep.checks.overlap import find_overlap
 from cocos.dataprep.checks.tokens import code_tokens
 from cocos.problems import Problem
 
 GOOD = Problem("good", "Double.", ("assert f(1) == 2", "assert f(2) == 4"), "def f(x):\n    return 2 * x")
-WORDS = [
-    "count",
-    "the",
-    "words",
-    "of",
-    "a",
-    "long",
-    "sentence",
-    "that",
-    "begin",
-    "with",
-    "some",
-    "letter",
-    "and",
-    "end",
-    "with",
-    "another",
-    "one",
-]
+TEXT = "count the words of a long sentence that begin with some letter and end with another one"
+WORDS = TEXT.split()
 
 
 def test_the_same_text_or_code_is_a_leak_across_splits_and_a_duplicate_within_one():
@@ -105,11 +87,6 @@ def test_among_many_rows_the_near_duplicates_are_those_that_comparing_all_pairs_
     found = [finding for finding in find_overlap(problems, []) if finding.kind == "near_duplicate"]
     assert {finding.task_id: (finding.detail, finding.other) for finding in found} == expected
     assert len(expected) > 50
-
-
-def test_a_band_of_hashes_has_as_many_rows_as_still_find_pairs_at_the_threshold():
-    # (1 - 0.8^6)^21 = 0.0017 of the pairs at 0.8 are missed, (1 - 0.8^7)^18 = 0.0145 with a row more.
-    assert (band_rows(0.8), band_rows(0.6), band_rows(1.0), band_rows(0.01)) == (6, 3, 126, 1)
 
 
 def test_tokens_of_code_ignore_layout_comments_and_docstrings():

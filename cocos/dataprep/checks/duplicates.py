@@ -2,8 +2,7 @@
 
 Exact duplicates have the same words, ignoring case and punctuation, or the same syntax tree, ignoring layout,
 comments and docstrings. For near duplicates, the Jaccard similarity of their word 3-grams, or of the 5-grams
-of their code's syntax tree, reaches a threshold. MinHash proposes pairs (`min_hash.py`), as Lee et al. (arXiv
-2107.06499) do for training text. The exact similarity of a proposed pair decides.
+of their code's syntax tree, reaches a threshold.
 """
 
 from collections import defaultdict
@@ -13,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cocos.dataprep.checks.findings import Finding
-from cocos.dataprep.checks.min_hash import Candidates, Halves, ngram_digests, signature
+from cocos.dataprep.checks.ngrams import Halves, earlier_candidates, ngram_digests
 from cocos.dataprep.checks.tokens import code_tokens, digest, text_words
 from cocos.problems import Problem
 
@@ -112,9 +111,9 @@ class DuplicateIndex:
     def _near_pairs(self) -> Iterator[_Pair]:
         for field, ngrams in self._ngrams.items():
             numbers = sorted(ngrams, key=lambda n: self._members[n])
-            candidates = Candidates([signature(ngrams[number]) for number in numbers], self.similarity)
-            for index, number in enumerate(numbers):
-                for other in (numbers[earlier] for earlier in candidates.before(index)):
+            candidates = earlier_candidates([ngrams[number] for number in numbers], self.similarity)
+            for number, earlier in zip(numbers, candidates, strict=True):
+                for other in (numbers[index] for index in earlier):
                     similarity = _jaccard(ngrams[number], ngrams[other])
                     if similarity >= self.similarity and not self._is_exact(number, other):
                         yield _Pair(field, True, self._members[other], self._members[number], similarity)

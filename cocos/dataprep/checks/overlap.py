@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from cocos.dataprep.checks.duplicates import DuplicateIndex
 from cocos.dataprep.checks.findings import Finding
-from cocos.dataprep.checks.min_hash import ngram_digests
+from cocos.dataprep.checks.ngrams import ngram_digests
 from cocos.dataprep.checks.reference_checks import functions_under_test
 from cocos.dataprep.checks.tokens import digest, shared_tree, text_words
 from cocos.problems import Problem
