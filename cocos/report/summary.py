@@ -42,7 +42,7 @@ def _asked(run: FinishedRun) -> tuple[str, ...]:
     """Return a run's model, set, rules between turns, and prompts."""
     options = run.record["options"]
     return (
-        options.get("model_name_or_path") or "no model",
+        options.get("model_name_or_path") or "an unnamed model",
         options.get("test_data", "its set"),
         run.conditions or (PLAIN if run.num_turns > 1 else ""),
         f"{options.get('protocol')} prompts",
