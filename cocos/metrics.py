@@ -1,7 +1,8 @@
 """Metrics of self-correction: accuracy per turn, changes between turns, edits, pass@k, errors, fix rates.
 
 Definitions follow SCoRe (arXiv 2409.12917): every share is of *all* scored problems, so delta = i->c - c->i
-exactly. A trajectory in which the executor or the endpoint failed is not scored, but counted separately.
+exactly. A trajectory in which the executor or the endpoint failed is not scored, but counted separately:
+`summary` takes all, and every other function those that are `scored`.
 Intervals come from `cocos.intervals`.
 """
 
@@ -34,17 +35,6 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 def scored(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
     """Return the trajectories in which every program was executed."""
     return [t for t in trajectories if not any(turn.result.is_infra_failure for turn in t.turns)]
-
-
-def _some_scored(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-    """Return the scored trajectories; raise ValueError if there are none."""
-    if usable := scored(trajectories):
-        return usable
-    errors = (turn.result.infra_error for trajectory in trajectories for turn in trajectory.turns)
-    first = next(filter(None, errors), "there is none")
-    raise ValueError(
-        f"no scored trajectories: the executor or the endpoint failed in every one; the first: {first}"
-    )
 
 
 def _by_problem(
@@ -86,15 +76,10 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
     The pairs are neighbouring turns (t1_t2, t2_t3, ...) and, if T > 2, the first and the last turn (t1_tT).
     acc_t: share whose turn-t program passes every test. i2c_t1_t2: share wrong at turn 1 and right at turn 2;
     c2i_t1_t2 the reverse. better / worse: share with more / fewer passing tests at the second of the turns.
-
-    Raises:
-        ValueError: No trajectory is scored.
-
     """
-    usable = _some_scored(trajectories)
     # Samples stay grouped by problem: they are correlated, which widens the intervals (see `share`).
-    passed_P_K_T = _by_problem(usable, lambda t: [turn.result.num_passed or 0 for turn in t.turns])
-    return metrics_of_outcomes(_right(usable), passed_P_K_T)
+    passed_P_K_T = _by_problem(trajectories, lambda t: [turn.result.num_passed or 0 for turn in t.turns])
+    return metrics_of_outcomes(_right(trajectories), passed_P_K_T)
 
 
 def metrics_of_outcomes(
@@ -134,9 +119,9 @@ def visible_test_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estima
     In EvalPlus' sets they are the base tests, and acc_t is the accuracy on base + plus. There are no such
     metrics if no problem has visible and hidden tests.
     """
-    if not _has_choice(usable := scored(trajectories)):
+    if not _has_choice(trajectories):
         return {}
-    shares_T = _shares(_passes_visible(usable))
+    shares_T = _shares(_passes_visible(trajectories))
     return {f"acc_visible_t{t}": accuracy for t, accuracy in enumerate(shares_T, start=1)}
 
 
@@ -156,21 +141,16 @@ def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
     k is 1, 2, 4, ... and the smallest number of scored samples of any problem. For a larger k the estimator
     is not defined for every problem. There is no best@k if no problem has visible and hidden tests.
-
-    Raises:
-        ValueError: No trajectory is scored.
-
     """
-    usable = _some_scored(trajectories)
-    outcomes_P = list(zip(_right(usable), _passes_visible(usable), strict=True))
+    outcomes_P = list(zip(_right(trajectories), _passes_visible(trajectories), strict=True))
     most = min(len(right_K_T) for right_K_T, _ in outcomes_P)
-    has_choice = most > 1 and _has_choice(usable)
+    has_choice = most > 1 and _has_choice(trajectories)
     counts_T_P = [
         [
             (len(right_K_T), sum(row[t] for row in visible_K_T), sum(row[t] for row in right_K_T))
             for right_K_T, visible_K_T in outcomes_P
         ]
-        for t in range(len(usable[0].turns))
+        for t in range(len(trajectories[0].turns))
     ]
     shares: dict[str, float] = {}
     for k in sorted({*(2**i for i in range(most.bit_length())), most}):
@@ -217,7 +197,7 @@ def edit_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
     """
     same_prompts: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     by_pair: dict[str, dict[str, list[tuple[float, bool]]]] = defaultdict(lambda: defaultdict(list))
-    for trajectory in scored(trajectories):
+    for trajectory in trajectories:
         for t, (turn, following) in enumerate(pairwise(trajectory.turns), start=1):
             if following.is_sampled:
                 edit = (edit_ratio(turn.code, following.code), turn.result.is_right)
@@ -261,7 +241,7 @@ class FixRate(NamedTuple):
 def fix_rates(trajectories: Sequence[Trajectory]) -> dict[str, dict[str, FixRate]]:
     """Return the FixRate of each error type, most frequent first, per pair of turns (`t1_t2`)."""
     rates: dict[str, dict[str, FixRate]] = {}
-    for trajectory in scored(trajectories):
+    for trajectory in trajectories:
         for t, (turn, following) in enumerate(pairwise(trajectory.turns), start=1):
             kind = first_error(turn.result)
             if kind is not None:
@@ -284,7 +264,7 @@ class BugRate(NamedTuple):
 def bug_rates(trajectories: Sequence[Trajectory]) -> dict[str, BugRate]:
     """Return the BugRate of each `Problem.bug_type`, most frequent first; {} if the problems name none."""
     by_kind: dict[str, list[Trajectory]] = defaultdict(list)
-    for trajectory in scored(trajectories):
+    for trajectory in trajectories:
         if trajectory.problem.bug_type:
             by_kind[trajectory.problem.bug_type].append(trajectory)
     rates = {}
@@ -296,8 +276,7 @@ def bug_rates(trajectories: Sequence[Trajectory]) -> dict[str, BugRate]:
 
 def error_counts(trajectories: Sequence[Trajectory]) -> list[Counter[str]]:
     """Return, for each turn, the number of programs with each error type."""
-    results_T = _results_by_turn(scored(trajectories))
-    return [Counter(filter(None, map(first_error, results))) for results in results_T]
+    return [Counter(filter(None, map(first_error, results))) for results in _results_by_turn(trajectories)]
 
 
 def _results_by_turn(trajectories: Iterable[Trajectory]) -> list[tuple[ExecutionResult, ...]]:
@@ -311,35 +290,41 @@ def in_child_counts(trajectories: Sequence[Trajectory]) -> list[int]:
     """
     return [
         sum(result.is_right and any(verdict.in_child for verdict in result.verdicts) for result in results)
-        for results in _results_by_turn(scored(trajectories))
+        for results in _results_by_turn(trajectories)
     ]
 
 
 def summary(trajectories: Sequence[Trajectory]) -> dict[str, object]:
-    """Return all metrics as plain values, as written to metrics.json."""
-    usable = scored(trajectories)
-    estimates = (
-        correction_metrics(trajectories) | visible_test_metrics(trajectories) | edit_metrics(trajectories)
-    )
+    """Return all metrics as plain values, as written to metrics.json.
+
+    Raises:
+        ValueError: No trajectory is scored.
+
+    """
     turns = [turn for trajectory in trajectories for turn in trajectory.turns if not turn.is_carried]
+    if not (usable := scored(trajectories)):
+        first = next(filter(None, (turn.result.infra_error for turn in turns)), "there is none")
+        raise ValueError(
+            f"no scored trajectories: the executor or the endpoint failed in every one; the first: {first}"
+        )
+    estimates = correction_metrics(usable) | visible_test_metrics(usable) | edit_metrics(usable)
+    timeouts = [any(v.status is Status.TIMEOUT for v in turn.result.verdicts) for turn in turns]
     return {
         "num_problems": len({trajectory.problem.task_id for trajectory in trajectories}),
         "num_trajectories": len(trajectories),
         "num_scored": len(usable),
         "num_infra_failures": sum(turn.result.is_infra_failure for turn in turns),
-        "num_timeouts": sum(
-            any(verdict.status is Status.TIMEOUT for verdict in turn.result.verdicts) for turn in turns
-        ),
+        "num_timeouts": sum(timeouts),
         "num_truncated": sum(turn.completion.is_truncated for turn in turns),
-        "num_in_child": in_child_counts(trajectories),
+        "num_in_child": in_child_counts(usable),
         "metrics": {name: estimate._asdict() for name, estimate in estimates.items()},
-        "pass_at_k": pass_at_k_metrics(trajectories),
-        "errors": [dict(counts.most_common()) for counts in error_counts(trajectories)],
+        "pass_at_k": pass_at_k_metrics(usable),
+        "errors": [dict(counts.most_common()) for counts in error_counts(usable)],
         "fix_rates": {
             pair: {kind: rate._asdict() for kind, rate in kinds.items()}
-            for pair, kinds in fix_rates(trajectories).items()
+            for pair, kinds in fix_rates(usable).items()
         },
-        "bug_rates": {kind: rate._asdict() for kind, rate in bug_rates(trajectories).items()},
+        "bug_rates": {kind: rate._asdict() for kind, rate in bug_rates(usable).items()},
     }
 
 

@@ -8,7 +8,7 @@ Programs run while the model generates the next turn. `Play` is one trajectory u
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from cocos.prompts import DONE, REPEATED, PromptProtocol, feedback_message, pass
 from cocos.trajectories import Rules, Step, Trajectory, Turn, as_program
 
 PAPER_RULES = Rules()  # no feedback, every turn is played
+OnTurn = Callable[[Trajectory], None]
 
 
 def rollout(
@@ -31,12 +32,14 @@ def rollout(
     protocol: PromptProtocol,
     num_turns: int,
     rules: Rules = PAPER_RULES,
+    on_turn: OnTurn | None = None,
 ) -> list[Trajectory]:
     """Play every trajectory up to `num_turns` turns.
 
     Args:
         trajectories: Trajectories from `begin`, or partly played ones; all have the same number of turns.
         num_turns: T, including turns already played.
+        on_turn: Called with each trajectory after each turn, once its program has run; None: nobody watches.
 
     Returns:
         The trajectories in the same order, each with `num_turns` turns and every program executed. If the
@@ -44,7 +47,7 @@ def rollout(
         result is an infrastructure failure.
 
     """
-    plays = play_turns(trajectories, generator, executor, protocol, num_turns, rules)
+    plays = play_turns(trajectories, generator, executor, protocol, num_turns, rules, on_turn)
     return [play.finish(num_turns) for play in plays]
 
 
@@ -55,6 +58,7 @@ def play_turns(
     protocol: PromptProtocol,
     num_turns: int,
     rules: Rules = PAPER_RULES,
+    on_turn: OnTurn | None = None,
 ) -> list["Play"]:
     """Play every trajectory like `rollout`, but do not wait for the programs of the last turns."""
     if not trajectories:
@@ -70,6 +74,9 @@ def play_turns(
         batch = plays[start : start + batch_size]
         for turn in range(num_played + 1, num_turns + 1):
             _play_turn([play for play in batch if not play.has_ended()], turn, num_turns, context)
+            if on_turn:
+                for play in batch:
+                    on_turn(play.finish(turn))
     return plays
 
 

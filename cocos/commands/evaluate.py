@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Play the problems, write the metrics and the report, and print the table."""
-    import os
     import sys
     from functools import partial
     from pathlib import Path
@@ -40,8 +39,6 @@ def main() -> None:
 
     parser = OptionParser(EvalSuiteConfig, __doc__)
     suite = parser.parse()
-    if suite.debug:
-        os.environ["COCOS_TRACEBACK"] = "1"
     output_dir, configs = Path(suite.output_dir), suite.runs()
     if is_main_process():  # its first files make the folder the run's own
         check_folders(output_dir, [Path(args.output_dir) for args in configs])

@@ -76,13 +76,7 @@ class SamplingOptions:
     verbose: bool = option(
         "run",
         False,
-        "Print the first prompt, and of every turn the tests that pass, the error and the program.",
-    )
-    debug: bool = option(
-        "run",
-        False,
-        "Print everything: requests, answers, verdicts, seconds, nodes of an agent, the executor's "
-        "counters after each batch, and where an error arose.",
+        "Print the first prompt, and everything of every turn: request, answer, program, tests, seconds.",
     )
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = option(
         "sampling",

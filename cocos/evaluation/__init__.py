@@ -5,7 +5,7 @@
     sample_rows.py      trajectory <-> row of samples.jsonl; sample_files.py files of rows, and merging them
     resumption.py       the record of a run, and which options may differ when it is resumed
     progress.py         the progress bar, and the warning about the context
-    trajectory_text.py  what --verbose and --debug print
+    trajectory_text.py  what --verbose prints, and the parts of a turn for the page
 
 The table that `cocos eval` prints at the end is `report/tables.py`'s.
 """

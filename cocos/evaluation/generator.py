@@ -115,7 +115,6 @@ def _load_generation_config(name_or_path: str) -> "GenerationConfig | None":
 
 
 Player = Callable[[Sequence[Trajectory]], list[Trajectory]]
-OnTurn = Callable[[Trajectory], None]
 
 
 def open_player(
@@ -123,7 +122,7 @@ def open_player(
     generator: Generator,
     executor: Executor,
     protocol: PromptProtocol,
-    on_turn: OnTurn | None = None,
+    on_turn: Callable[[Trajectory], None] | None = None,
     problems: Sequence[Problem] = (),
 ) -> Player:
     """Return the function that plays trajectories as the options say.
@@ -144,22 +143,12 @@ def open_player(
         "protocol": protocol,
         "num_turns": args.num_turns,
         "rules": replace(rules, keeps_truncated=True),
+        "on_turn": on_turn,
     }
     if args.agent == "none":
-        return partial(_play_by_turns, on_turn=on_turn, **setup) if on_turn else partial(rollout, **setup)
+        return partial(rollout, **setup)
     try:  # the package of an optional extra
         from cocos.agents.graphs import play_with_agent
     except ImportError as error:
         raise ValueError(f"--agent needs {error.name}: {install_command('agents')}") from None
-    return partial(play_with_agent, agent=args.agent, max_repeats=args.max_repeats, on_turn=on_turn, **setup)
-
-
-def _play_by_turns(
-    trajectories: Sequence[Trajectory], num_turns: int, on_turn: OnTurn, **setup: Any
-) -> list[Trajectory]:
-    """Call `rollout` for one turn after another: alone, it tells nothing before the last."""
-    for turn in range(1, num_turns + 1):
-        trajectories = rollout(trajectories, num_turns=turn, **setup)
-        for trajectory in trajectories:
-            on_turn(trajectory)
-    return list(trajectories)
+    return partial(play_with_agent, agent=args.agent, max_repeats=args.max_repeats, **setup)

@@ -1,15 +1,15 @@
 """Output of a running evaluation: the progress bar with accuracies, and warnings about the context.
 
---verbose and --debug print the trajectories above the bar.
+--verbose prints the trajectories above the bar.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tqdm import tqdm
 
-from cocos.evaluation.trajectory_text import transcript_text
+from cocos.evaluation.trajectory_text import prompt_text, trajectory_text
 from cocos.generation import Completion, Generator, Progress
 from cocos.generation.progress import BatchBar
 from cocos.metrics import scored
@@ -82,7 +82,7 @@ class ProgressBar:
     Args:
         total: Trajectories that this rank plays.
         batch_size: Trajectories per batch.
-        show: Returns the text of a trajectory to print above the bar; None: none is printed.
+        is_verbose: Print every trajectory above the bar, after the prompt of the first.
 
     """
 
@@ -93,9 +93,9 @@ class ProgressBar:
         batch_size: int,
         generator: Generator,
         is_main: bool,
-        show: Callable[[Trajectory], str] | None = None,
+        is_verbose: bool = False,
     ) -> None:
-        self._generator, self._text = generator, show if is_main else None
+        self._generator, self._is_verbose = generator, is_verbose and is_main
         self._num_turns = num_turns
         self._num_scored = 0
         self._num_right = dict.fromkeys((0, num_turns - 1), 0)  # by turn, from 0
@@ -122,16 +122,13 @@ class ProgressBar:
         self._bar.numbers = ", ".join(f"acc@{turn + 1}={share:.3f}" for turn, share in shares.items())
         self._bar.finish_batch(len(trajectories) * self._num_turns)
         self._warn_once(trajectories)
-        if self._text:
-            self._show(trajectories, self._text)
+        if self._is_verbose:
+            prompts = [] if self._has_shown_prompt else [prompt_text(trajectories[0], self._generator)]
+            self._has_shown_prompt = True
+            tqdm.write("\n".join([*prompts, *map(trajectory_text, trajectories)]), file=sys.stdout)
 
     def _warn_once(self, trajectories: Sequence[Trajectory]) -> None:
         warning = exceeded_context(trajectories, self._generator.context_length)
         if warning and not self._has_exceeded_context:
             self._has_exceeded_context = True
             tqdm.write(warning, file=sys.stderr)
-
-    def _show(self, trajectories: Sequence[Trajectory], text: Callable[[Trajectory], str]) -> None:
-        texts = [] if self._has_shown_prompt else [transcript_text(trajectories[0], self._generator)]
-        self._has_shown_prompt = True
-        tqdm.write("\n".join([*texts, *map(text, trajectories)]), file=sys.stdout)

@@ -23,7 +23,6 @@ from cocos.evaluation.progress import ProgressBar, context_warning
 from cocos.evaluation.resumption import configuration_changes, evaluation_record, files_sha256
 from cocos.evaluation.sample_files import append_rows, is_evaluation, merge_files, rank_path, sample_paths
 from cocos.evaluation.sample_rows import SampleRow, has_infra_failure, trajectory_from_row, trajectory_to_row
-from cocos.evaluation.trajectory_text import debug_text, trajectory_text
 from cocos.executor import Executor
 from cocos.files.durable import FolderLock, save_json
 from cocos.files.output_folder import check_output_folder
@@ -181,8 +180,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
     failures = InfraFailures(args.max_infra_share)
     recorded = conditions(args)
     is_main, total = run.state.is_main, sum(map(len, batches))
-    show = debug_text if args.debug else trajectory_text if args.verbose else None
-    with ProgressBar(total, args.num_turns, size, generator, is_main, show) as progress:
+    with ProgressBar(total, args.num_turns, size, generator, is_main, args.verbose) as progress:
         for batch in batches:
             if args.generator == "api":  # no batches at an endpoint: request only what is missing
                 batch = [trajectory for trajectory in batch if trajectory.key in run.missing]
@@ -198,8 +196,6 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
             new = [trajectory for trajectory in batch if trajectory.key in run.missing]
             append_rows(run.path, [trajectory_to_row(trajectory, **recorded) for trajectory in new])
             progress.add(batch)
-            if args.debug:
-                run.state.print(f"executor: {run.executor.stats}", file=sys.stderr)
             failures.add(batch)
 
 

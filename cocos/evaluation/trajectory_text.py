@@ -1,4 +1,4 @@
-"""Trajectories as text: in a terminal of 80 columns, for `test.py --verbose`, and in parts for the page."""
+"""Trajectories as text, for `test.py --verbose`, and in parts for the page."""
 
 import difflib
 import textwrap
@@ -11,39 +11,18 @@ from cocos.generation import Generator
 from cocos.generation.tool_calls import call_fault, call_reason, parse_tool_calls
 from cocos.trajectories import Trajectory, Turn
 
-WIDTH = 80
 
-
-def transcript_text(trajectory: Trajectory, generator: Generator) -> str:
-    """Return the prompt of a trajectory's last turn as the model sees it, with all earlier turns."""
+def prompt_text(trajectory: Trajectory, generator: Generator) -> str:
+    """Return the prompt of a trajectory's last turn as the model sees it."""
     turns = [turn for turn in trajectory.turns if not turn.is_carried]
-    title = f"problem {trajectory.problem.task_id}: prompt of turn {len(turns)}, with all earlier turns"
+    title = f"problem {trajectory.problem.task_id}: prompt of turn {len(turns)}"
     return f"{_rule(title)}\n{generator.show(turns[-1].prompt_ids)}\n{_rule('end of the prompt')}"
 
 
 def trajectory_text(trajectory: Trajectory) -> str:
-    """Return the outcome, the first error and the program of every turn."""
-    lines = [_rule(f"problem {trajectory.problem.task_id}, sample {trajectory.sample}")]
-    previous: Turn | None = None
-    for number, turn in enumerate(trajectory.turns, start=1):
-        node = f" ({turn.step.node})" if turn.step else ""
-        lines.append(f"turn {number}{node}: {outcome_text(turn.result)}{notes(turn)}")
-        if error := _first_error(turn.result):
-            lines.append(textwrap.shorten(error, WIDTH - 4, placeholder=" ..."))
-        if turn.step and (reason := call_reason(turn.completion.text)):
-            lines.append(textwrap.shorten(f"reason: {reason}", WIDTH - 4, placeholder=" ..."))
-        if previous is not None and turn.code == previous.code:
-            lines.append("    (the same program)")
-        else:
-            lines.append(textwrap.indent(turn.code or "(no program)", "    "))
-        previous = turn
-    return "\n".join(lines)
-
-
-def debug_text(trajectory: Trajectory) -> str:
     """Return all that is known of a trajectory: nodes, requests, answers, tests and seconds of its turns."""
     problem = trajectory.problem
-    lines = [_rule(f"problem {problem.task_id}, sample {trajectory.sample}: all of it")]
+    lines = [_rule(f"problem {problem.task_id}, sample {trajectory.sample}")]
     before: Turn | None = None
     for number, turn in enumerate(trajectory.turns, start=1):
         result, completion = turn.result, turn.completion
@@ -104,15 +83,6 @@ def turn_parts(turn: Turn, before: Turn | None, tests: Sequence[str], num_visibl
     return [part for part in parts if part.text]
 
 
-def _first_error(result: ExecutionResult) -> str:
-    if load := result.load_error:
-        return f"it {end_text(load, verdict_text(load))}"
-    for number, verdict in enumerate(result.verdicts, start=1):
-        if not verdict.passed:
-            return f"test {number}: {verdict_text(verdict)}"
-    return ""
-
-
 def marked_tests(tests: Sequence[str], num_visible: int, result: ExecutionResult) -> str:
     """Return every test with a mark, and below one that did not pass its outcome."""
     load = result.load_error
@@ -155,4 +125,4 @@ def notes(turn: Turn) -> str:
 
 
 def _rule(title: str) -> str:
-    return f"--- {title} ".ljust(WIDTH, "-")
+    return f"--- {title} ".ljust(80, "-")

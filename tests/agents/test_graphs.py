@@ -238,7 +238,7 @@ def test_tools_runs_refuses_warns_and_submits(executor):
     requests = [turn.request for turn in played.turns[:8]]
     assert requests[0].startswith("You repair Python programs.") and requests[1:] == feedback[1:8]
     lines = trajectory_text(played).splitlines()
-    assert lines[lines.index("turn 2 (run_code): 2 of 3 tests pass") + 2] == "reason: a guess"
+    assert lines[lines.index("  Reason:") + 1] == "    a guess"
     # A refused answer keeps the last program.
     assert [turn.code for turn in played.turns[:7]] == ["", *[BUGGY] * 5, RIGHT]
 

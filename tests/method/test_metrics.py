@@ -120,21 +120,23 @@ def test_executor_failures_are_left_out_of_every_share_and_counted():
         trajectory(INFRA_FAILURE, 3),
     ]
     assert scored(trajectories) == trajectories[:2]
-    found = values(trajectories)
-    # Of 2; were a failure 0, it would be 2/4 and 2/4 ...
-    assert (found["acc_t1"], found["acc_t2"]) == (0.5, 0.5)
-    assert (found["i2c_t1_t2"], found["c2i_t1_t2"]) == (0.0, 0.0)  # ... but 1/4 and 1/4
-    counts = summary(trajectories)
+    counts, alone = summary(trajectories), summary(trajectories[:2])
+    assert {name for name in counts if counts[name] != alone[name]} == {
+        "num_trajectories",
+        "num_infra_failures",
+    }
     assert (counts["num_trajectories"], counts["num_scored"], counts["num_infra_failures"]) == (4, 2, 2)
+    # Of 2; were a failure 0, it would be 1/4, and 1/4 repaired
+    found = counts["metrics"]
+    assert [found[name]["value"] for name in ("acc_t1", "acc_t2", "i2c_t1_t2")] == [0.5, 0.5, 0.0]
     assert counts["errors"] == [{"AssertionError": 1}, {"AssertionError": 1}]
 
 
-@pytest.mark.parametrize("compute", [summary, correction_metrics, pass_at_k_metrics])
-def test_nothing_but_executor_failures_is_an_error_that_says_so(compute):
+def test_nothing_but_executor_failures_is_an_error_that_says_so():
     with pytest.raises(
         ValueError, match="no scored trajectories: the executor or the endpoint failed in every one"
     ):
-        compute([trajectory(INFRA_FAILURE, INFRA_FAILURE)])
+        summary([trajectory(INFRA_FAILURE, INFRA_FAILURE)])
 
 
 # -- intervals --
@@ -295,7 +297,7 @@ def test_a_sample_that_the_executor_failed_on_is_no_sample():
     trajectories = [trajectory(3, task_id="a"), trajectory(INFRA_FAILURE, task_id="a", sample=1)]
     trajectories += [trajectory(0, task_id="b"), trajectory(3, task_id="b", sample=1)]
     # a has one sample left, so k goes to 1: (1/1 + 1/2) / 2; were the failure wrong, (1/2 + 1/2) / 2
-    assert pass_at_k_metrics(trajectories) == {"pass@1_t1": 0.75}
+    assert summary(trajectories)["pass_at_k"] == {"pass@1_t1": 0.75}
 
 
 # -- edits --
@@ -392,8 +394,6 @@ def test_turns_that_the_model_did_not_sample_are_no_edits():
         "repeated_wrong_t2_t3": 0.0,
         "near_repeated_wrong_t2_t3": 0.0,
     }
-    failed = replace(given_answer, turns=(first, second, replace(third, result=INFRA_FAILURE)))
-    assert edit_metrics([stopped, given_answer, failed]) == found
 
 
 # -- errors --
@@ -423,13 +423,13 @@ def test_fix_rates_say_how_many_of_an_error_were_right_a_turn_later():
         trajectory(3, 3, 3),
         trajectory(type_error, 3, INFRA_FAILURE),
     ]
-    rates = fix_rates(trajectories)
+    rates = fix_rates(scored(trajectories))
     assert rates == {
         "t1_t2": {"TypeError": (3, 1), "NameError": (1, 1)},
         "t2_t3": {"TypeError": (1, 1), "NameError": (1, 0)},
     }
     assert list(rates["t1_t2"]) == ["TypeError", "NameError"]  # the commonest first
-    assert error_counts(trajectories) == [
+    assert error_counts(scored(trajectories)) == [
         {"TypeError": 3, "NameError": 1},
         {"TypeError": 1, "NameError": 1},
         {"NameError": 1, "AssertionError": 1},
