@@ -87,7 +87,7 @@ class RunCounters(TrainerCallback, ExportableState):
     def state(self) -> dict[str, dict]:
         counters = {
             "warnings": self.trainer.run_warnings.state_dict(),
-            "collapse": self.trainer.collapse.state_dict(),
+            "collapsed": self.trainer.collapsed,
             "executor": asdict(self.executor.stats),
             "draw": self.trainer.player.draw.num_played,
             "sampled_tokens": self.trainer.num_sampled_tokens,
@@ -98,7 +98,7 @@ class RunCounters(TrainerCallback, ExportableState):
         """Restore what `state` has returned."""
         counters = state["attributes"]
         self.trainer.run_warnings.load_state_dict(counters["warnings"])
-        self.trainer.collapse.load_state_dict(counters["collapse"])
+        self.trainer.collapsed = counters["collapsed"]
         self.trainer.player.draw.num_played = counters["draw"]
         self.trainer.num_sampled_tokens = counters["sampled_tokens"]
         vars(self.executor.stats).update(counters["executor"])

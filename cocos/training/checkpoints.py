@@ -175,6 +175,11 @@ DISK_FULL_WORDS = (
     *("No space left", "Disk quota exceeded"),
     *("PytorchStreamWriter failed", "inline_container.cc"),  # torch's writer of archives
 )
+MISFITS = (
+    "size mismatch",
+    "doesn't match the size of optimizer's group",
+    "different number of parameter groups",
+)
 
 
 def save_generation_config(
@@ -215,68 +220,42 @@ def follow_umask(folder: str | Path) -> None:
 
 
 @contextmanager
-def full_disk_named(folder: str | Path) -> Iterator[None]:
-    """Raise OSError with the folder and a remedy if the disk is full inside the context.
-
-    Args:
-        folder: Folder that the context writes to.
-
-    """
-    try:
-        yield
-    except (OSError, RuntimeError, SafetensorError) as error:
-        if not (getattr(error, "errno", None) in DISK_FULL or any(w in str(error) for w in DISK_FULL_WORDS)):
-            raise
-        raise OSError(
-            f"{folder}: the disk is full, so this was not saved; free some space, then continue with "
-            f"--resume_from_checkpoint last"
-        ) from error
-
-
-MISFITS = (
-    "size mismatch",
-    "doesn't match the size of optimizer's group",
-    "different number of parameter groups",
-)
-
-
-@contextmanager
-def misfit_named(checkpoint: str | None) -> Iterator[None]:
-    """Raise ValueError with the checkpoint if its weights or its optimizer are those of another model."""
-    try:
-        yield
-    except (RuntimeError, ValueError) as error:
-        if checkpoint is None or not any(words in str(error) for words in MISFITS):
-            raise
-        raise ValueError(
-            f"--resume_from_checkpoint {checkpoint}: its tensors are not those of this model; give the model "
-            "and the LoRA options with which the run began"
-        ) from None
-
-
-@contextmanager
-def full_memory_named(args: TrainingArguments) -> Iterator[None]:
-    """Raise ValueError with the options to lower if the memory of the GPU or the machine is full inside.
+def faults_named(
+    args: TrainingArguments, folder: str | Path, checkpoint: str | None = None
+) -> Iterator[None]:
+    """Raise one line with the remedy if disk or memory is full, or a checkpoint is that of another model.
 
     Args:
         args: Options of the run.
+        folder: Folder that the context writes to.
+        checkpoint: Checkpoint that the context loads, if any.
+
+    Raises:
+        OSError: The disk is full.
+        ValueError: The memory of the GPU or the machine is full, or the checkpoint does not fit.
 
     """
     try:
         yield
-    except RuntimeError as error:
+    except (OSError, RuntimeError, ValueError, SafetensorError) as error:
+        text = " ".join(str(error).split())
+        if getattr(error, "errno", None) in DISK_FULL or any(words in text for words in DISK_FULL_WORDS):
+            raise OSError(
+                f"{folder}: the disk is full, so this was not saved; free some space, then continue with "
+                "--resume_from_checkpoint last"
+            ) from error
+        if checkpoint and any(words in text for words in MISFITS):
+            raise ValueError(
+                f"--resume_from_checkpoint {checkpoint}: its tensors are not those of this model; give the "
+                "model and the LoRA options with which the run began"
+            ) from None
         is_gpu = isinstance(error, torch.OutOfMemoryError)
-        if not is_gpu and CPU_ALLOCATOR not in str(error):
+        if not is_gpu and not (CPU_ALLOCATOR in text and isinstance(error, RuntimeError)):
             raise
-        samples = hasattr(args, "rollout_batch_size")
-        has_checkpoint = any(Path(str(args.output_dir)).glob(f"checkpoint-*/{TRAINER_STATE_NAME}"))
-        raise ValueError(
-            f"the memory of the {'GPU' if is_gpu else 'machine'} is full "
-            f"({' '.join(str(error).split())[:MAX_ERROR_CHARS]}); lower --per_device_train_batch_size"
-            + (", or --rollout_batch_size if it was full while sampling" if samples else "")
-            + (
-                "; continue with --resume_from_checkpoint last --accept_changes true"
-                if has_checkpoint
-                else ""
-            )
-        ) from None
+        remedies = "lower --per_device_train_batch_size"
+        if hasattr(args, "rollout_batch_size"):
+            remedies += ", or --rollout_batch_size if it was full while sampling"
+        if any(Path(str(args.output_dir)).glob(f"checkpoint-*/{TRAINER_STATE_NAME}")):
+            remedies += "; continue with --resume_from_checkpoint last --accept_changes true"
+        memory = f"the memory of the {'GPU' if is_gpu else 'machine'} is full"
+        raise ValueError(f"{memory} ({text[:MAX_ERROR_CHARS]}); {remedies}") from None

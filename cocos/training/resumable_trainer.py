@@ -31,10 +31,8 @@ from cocos.training.changes import (
 from cocos.training.checkpoints import (
     checkpoint_fault,
     evaluation_at,
+    faults_named,
     follow_umask,
-    full_disk_named,
-    full_memory_named,
-    misfit_named,
     save_generation_config,
     saved_step,
     wins_tie,
@@ -43,9 +41,8 @@ from cocos.training.checkpoints import (
 from cocos.training.console import StartLines, end_lines, show_lines
 from cocos.training.model_card import ModelCard
 from cocos.training.monitor import peak_memory_mb
-from cocos.training.run_log import RunLog
+from cocos.training.run_log import RunLog, start_wandb_run
 from cocos.training.signals import StopOnSignal
-from cocos.training.start import start_wandb_run
 
 
 class BatchRecord(NamedTuple):
@@ -152,7 +149,7 @@ class ResumableTrainer(Trainer):
             shutil.rmtree(folder, ignore_errors=True)
         self.accelerator.wait_for_everyone()
         try:
-            with full_disk_named(folder):
+            with faults_named(self.args, folder):
                 super()._save_checkpoint(model, trial)
             if self.args.should_save:
                 write_checksums(folder)
@@ -261,11 +258,10 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
         if "wandb" in args.report_to and trainer.is_world_process_zero():
             record["wandb_run_id"] = start_wandb_run(args, Path(checkpoint).parent if checkpoint else None)
         _add_callbacks(trainer, card, checkpoint)
-        with full_disk_named(out):
+        with faults_named(args, out, checkpoint):
             if trainer.is_world_process_zero():
                 save_json(record, out / "run.json")
-            with full_memory_named(args), misfit_named(checkpoint):
-                trainer.train(resume_from_checkpoint=checkpoint)
+            trainer.train(resume_from_checkpoint=checkpoint)
             trainer.save_model()
         if trainer.is_world_process_zero():
             print(end_lines(card, args, trainer.state, trainer.remarks()), flush=True)

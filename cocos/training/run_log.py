@@ -1,22 +1,30 @@
-"""log.jsonl in the output folder of a training run: every log entry, warning and example as it comes.
+"""Where a training run logs: log.jsonl in its output folder, and the loggers of --report_to, such as wandb.
 
-It can be read while the run goes on. A resumed run drops what was logged after its checkpoint, so that every
-step is there once. Does not know what is trained.
+log.jsonl has every log entry, warning and example as it comes, and can be read while the run goes on. A
+resumed run drops what was logged after its checkpoint, so that every step is there once, and continues its
+run in wandb. Does not know what is trained.
 """
 
 import json
 import logging
 import math
+import os
+import secrets
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from transformers import TrainerCallback, TrainerState
+from transformers import TrainerCallback, TrainerState, TrainingArguments
+from transformers.integrations import INTEGRATION_TO_CALLBACK
 
 from cocos.files.durable import write_atomically
 
 LOG_FILE = "log.jsonl"
+WITHOUT_LOGIN = ("offline", "disabled", "dryrun")  # values of WANDB_MODE
+LOGGER_PACKAGES = {"azure_ml": "azureml", "flyte": "flytekit"}  # others have the logger's name
 
 
 class RunLog(TrainerCallback, logging.Handler):
@@ -82,6 +90,64 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
         if isinstance(entry, dict) and {"step", "time"} <= entry.keys():
             entries.append(entry)
     return entries
+
+
+def check_loggers(names: Iterable[str]) -> None:
+    """Check that the loggers are installed, and that wandb is logged in and can be reached.
+
+    In a terminal, wandb asks for a missing login. Without a network the check takes 13 seconds.
+
+    Args:
+        names: Values of --report_to.
+
+    Raises:
+        ValueError: A logger is unknown or cannot be used.
+
+    """
+    for name in names:
+        if name not in INTEGRATION_TO_CALLBACK:
+            raise ValueError(
+                f"--report_to {name}: unknown logger; choose from none, {', '.join(INTEGRATION_TO_CALLBACK)}"
+            )
+        package = LOGGER_PACKAGES.get(name, name)
+        if name not in ("all", "kubeflow") and find_spec(package) is None:
+            raise ValueError(f"--report_to {name}: the package is missing; pip install {package}")
+        if name == "wandb":
+            _check_wandb()
+
+
+def _check_wandb() -> None:
+    """Log in to wandb, unless it needs no login."""
+    import wandb  # takes a second
+
+    if wandb.setup().settings.mode in WITHOUT_LOGIN:
+        return
+    remedy = "set WANDB_MODE=offline to log to a folder, or choose --report_to tensorboard"
+    try:
+        if not wandb.login(prompt=sys.stdin.isatty()):
+            raise ValueError(f"--report_to wandb: not logged in; run `wandb login`, {remedy}")
+    except wandb.Error as error:
+        raise ValueError(f"--report_to wandb: {error}; check the login and the network, {remedy}") from None
+
+
+def start_wandb_run(args: TrainingArguments, folder: Path | None) -> str:
+    """Start the run in wandb whose id is in a folder's run.json, else a new one; return the id.
+
+    transformers would start a new one, so that a continued training would be two runs in wandb.
+
+    Args:
+        args: Options of the run.
+        folder: Output folder of the run that is continued; None: a run from the start.
+
+    """
+    import wandb  # takes a second
+
+    path = folder / "run.json" if folder else None
+    record = json.loads(path.read_text(encoding="utf-8")) if path and path.exists() else {}
+    run_id = os.environ.get("WANDB_RUN_ID") or record.get("wandb_run_id") or secrets.token_hex(4)
+    project = os.environ.get("WANDB_PROJECT", "huggingface")  # as in transformers
+    wandb.init(project=project, name=args.run_name, id=run_id, resume="allow")
+    return str(run_id)
 
 
 def period_text(seconds: float) -> str:

@@ -1,18 +1,10 @@
-"""Start of a run of either stage: checks before its model is loaded, its run in wandb, and the model."""
+"""Start of a run of either stage: checks before its model is loaded, and the model."""
 
 import dataclasses
-import json
 import logging
-import os
-import secrets
-import sys
-from collections.abc import Iterable
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, TypeVar
 
 from torch.distributed import DistNetworkError
-from transformers.integrations import INTEGRATION_TO_CALLBACK
 from trl import ModelConfig, get_peft_config, get_quantization_config
 
 from cocos.config.command_line import parse_options
@@ -22,13 +14,12 @@ from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from cocos.generation.adapters import adapter_config, is_adapter, load_trainable
 from cocos.generation.checkpoint_files import check_checkpoint
 from cocos.training.checkpoints import find_checkpoint
+from cocos.training.run_log import check_loggers
 
 logger = logging.getLogger(__name__)
 
 Config = TypeVar("Config", BoostConfig, CoCoSConfig)
 
-WITHOUT_LOGIN = ("offline", "disabled", "dryrun")  # values of WANDB_MODE
-LOGGER_PACKAGES = {"azure_ml": "azureml", "flyte": "flytekit"}  # others have the logger's name
 LORA_OPTIONS = ("lora_", "use_rslora", "use_dora")  # names, or what they start with
 
 
@@ -81,64 +72,6 @@ def check_start(args: BoostConfig | CoCoSConfig) -> None:
         from deepspeed import init_distributed  # installed on Linux only
 
         init_distributed("gloo")
-
-
-def check_loggers(names: Iterable[str]) -> None:
-    """Check that the loggers are installed, and that wandb is logged in and can be reached.
-
-    In a terminal, wandb asks for a missing login. Without a network the check takes 13 seconds.
-
-    Args:
-        names: Values of --report_to.
-
-    Raises:
-        ValueError: A logger is unknown or cannot be used.
-
-    """
-    for name in names:
-        if name not in INTEGRATION_TO_CALLBACK:
-            raise ValueError(
-                f"--report_to {name}: unknown logger; choose from none, {', '.join(INTEGRATION_TO_CALLBACK)}"
-            )
-        package = LOGGER_PACKAGES.get(name, name)
-        if name not in ("all", "kubeflow") and find_spec(package) is None:
-            raise ValueError(f"--report_to {name}: the package is missing; pip install {package}")
-        if name == "wandb":
-            _check_wandb()
-
-
-def _check_wandb() -> None:
-    """Log in to wandb, unless it needs no login."""
-    import wandb  # takes a second
-
-    if wandb.setup().settings.mode in WITHOUT_LOGIN:
-        return
-    remedy = "set WANDB_MODE=offline to log to a folder, or choose --report_to tensorboard"
-    try:
-        if not wandb.login(prompt=sys.stdin.isatty()):
-            raise ValueError(f"--report_to wandb: not logged in; run `wandb login`, {remedy}")
-    except wandb.Error as error:
-        raise ValueError(f"--report_to wandb: {error}; check the login and the network, {remedy}") from None
-
-
-def start_wandb_run(args: BoostConfig | CoCoSConfig, folder: Path | None) -> str:
-    """Start the run in wandb whose id is in a folder's run.json, else a new one; return the id.
-
-    transformers would start a new one, so that a continued training would be two runs in wandb.
-
-    Args:
-        args: Options of the run.
-        folder: Output folder of the run that is continued; None: a run from the start.
-
-    """
-    import wandb  # takes a second
-
-    path = folder / "run.json" if folder else None
-    record = json.loads(path.read_text(encoding="utf-8")) if path and path.exists() else {}
-    run_id = os.environ.get("WANDB_RUN_ID") or record.get("wandb_run_id") or secrets.token_hex(4)
-    project = os.environ.get("WANDB_PROJECT", "huggingface")  # as in transformers
-    wandb.init(project=project, name=args.run_name, id=run_id, resume="allow")
-    return str(run_id)
 
 
 def starting_model(args: BoostConfig | CoCoSConfig) -> dict[str, Any]:

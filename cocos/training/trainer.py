@@ -133,23 +133,13 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         max_transcript: int | None = None,
         **trainer_kwargs: Any,
     ):
-        problems_per_batch = args.generation_batch_size // args.num_generations
-        if not prompts:
-            raise ValueError("there are no problems to train on; give one or more as prompts")
-        if len(prompts) < problems_per_batch:
-            logger.warning(
-                f"{len(prompts)} problems are fewer than the {problems_per_batch} of a batch, so each "
-                "occurs in it several times; lower --global_batch_size for shorter updates"
-            )
-        # TRL's sampler drops a batch that is not full.
-        self.prompts = list(prompts) * math.ceil(problems_per_batch / len(prompts))
-        self.dev_problems = list(dev_problems)
+        self.prompts, self.dev_problems = _of_whole_batches(prompts, args), list(dev_problems)
         self.protocol = protocol
         self.objective = make_objective(args)
         self.num_sampled_tokens = 0  # since step 0, of all ranks
         self.run_warnings = RunWarnings()
-        self.collapse = CollapseWarning(self)
         self.timer = PhaseTimer(executor, self.record)
+        self.entropies: dict[str, tuple[float, float]] = {}  # since the last log: their sum, number of tokens
         args = with_room_for(max_transcript, args)
         super().__init__(
             model=model,
@@ -161,36 +151,37 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             **trainer_kwargs,
         )
         patch_trl()
+        self._prepare_vllm()
+        self.player = self._new_player(executor)
+        config, num_checked = self.model.config.get_text_config(), 2 * len(self.objective.trained_turns)
+        self.tree_logps = TreeLogps(config, self.accelerator, num_checked=num_checked)
+        for policy in filter(None, (self.model, self.ref_model)):
+            attend_along_trees(self.accelerator.unwrap_model(policy))
+        self.num_completions_to_print = 0  # of TRL, which would print them a second time
+        for callback in (LastStep(), self.timer, RunCounters(self, executor), CollapseWarning(self)):
+            self.add_callback(callback)
+        _warn_about(args, self.objective)
+
+    def _prepare_vllm(self) -> None:
+        """Check vLLM's server, or undo what an engine in this process has done to its random state."""
         if self.use_vllm and self.vllm_mode == "server" and self.accelerator.is_main_process:
             check_server(self.vllm_generation)
         if self.use_vllm and self.vllm_mode == "colocate":
             # vLLM has reset the process's random state with a seed that TRL makes of the rank alone.
-            set_seed(args.seed + self.accelerator.process_index // args.vllm_tensor_parallel_size)
-        self.player = RolloutPlayer(
-            args,
+            set_seed(self.args.seed + self.accelerator.process_index // self.args.vllm_tensor_parallel_size)
+
+    def _new_player(self, executor: Executor) -> RolloutPlayer:
+        return RolloutPlayer(
+            self.args,
             self.prompts,
             executor,
-            protocol,
+            self.protocol,
             open_generator=lambda: self.generator(),
-            seed=args.seed,
+            seed=self.args.seed,
             rank=self.accelerator.process_index,
             num_ranks=self.accelerator.num_processes,
             is_stopped=lambda: self.stop_on_signal is not None and self.stop_on_signal.has_signal,
         )
-        self.tree_logps = TreeLogps(
-            self.model.config.get_text_config(),
-            self.accelerator,
-            num_checked=2 * len(self.objective.trained_turns),
-        )
-        for policy in filter(None, (self.model, self.ref_model)):
-            attend_along_trees(self.accelerator.unwrap_model(policy))
-        self.entropies: dict[str, tuple[float, float]] = {}  # since the last log: their sum, number of tokens
-        self.num_completions_to_print = 0  # of TRL, which would print them a second time
-        self.add_callback(LastStep())
-        self.add_callback(self.timer)
-        self.add_callback(RunCounters(self, executor))
-        self.add_callback(self.collapse)
-        _warn_about(args, self.objective)
 
     # -- overridden methods of TRL --
 
@@ -642,6 +633,19 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             for t, advantage in zip(self.objective.trained_turns, advantage_K, strict=True):
                 extra[f"advantage_t{t}"].append(advantage)
             self._logs["advantages"].append(advantage_K[-1])  # TRL's column, of the last trained turn
+
+
+def _of_whole_batches(prompts: Sequence[Trajectory], args: CoCoSConfig) -> list[Trajectory]:
+    """Return prompts for a batch or more: TRL's sampler drops a batch that is not full."""
+    problems_per_batch = args.generation_batch_size // args.num_generations
+    if not prompts:
+        raise ValueError("there are no problems to train on; give one or more as prompts")
+    if len(prompts) < problems_per_batch:
+        logger.warning(
+            f"{len(prompts)} problems are fewer than the {problems_per_batch} of a batch, so each "
+            "occurs in it several times; lower --global_batch_size for shorter updates"
+        )
+    return list(prompts) * math.ceil(problems_per_batch / len(prompts))
 
 
 def _index(entries: Sequence[object]) -> Dataset:

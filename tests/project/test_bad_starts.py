@@ -15,9 +15,10 @@ from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import TokenTranscripts, load_tokenizer
 from cocos.page.page_options import PageOptions
-from cocos.training.checkpoints import misfit_named
+from cocos.training.checkpoints import faults_named
 from cocos.training.preflight import checked_options
-from cocos.training.start import check_loggers, warn_about_dev_data
+from cocos.training.run_log import check_loggers
+from cocos.training.start import warn_about_dev_data
 from tests.support.commands import command, complaint
 from tests.support.paths import TOY
 
@@ -38,7 +39,7 @@ def test_a_chat_template_that_fails_is_named_with_the_roles_that_it_refuses(temp
 
 
 def test_a_logger_whose_package_is_missing_is_named_before_the_training_starts(monkeypatch):
-    monkeypatch.setattr("cocos.training.start.find_spec", lambda name: None)
+    monkeypatch.setattr("cocos.training.run_log.find_spec", lambda name: None)
     for name, package in (("mlflow", "mlflow"), ("azure_ml", "azureml"), ("tensorboard", "tensorboard")):
         with pytest.raises(
             ValueError, match=f"--report_to {name}: the package is missing; pip install {package}$"
@@ -160,6 +161,7 @@ def test_a_damaged_file_of_deepspeed_is_named_with_its_option(content, words, tm
 
 
 def test_a_checkpoint_of_another_model_is_named():
+    args = CoCoSConfig(output_dir="out")
     for reason in (
         "Error(s) in loading state_dict for LlamaForCausalLM:\n\tsize mismatch for model.embed_tokens.weight",
         "loaded state dict contains a parameter group that doesn't match the size of optimizer's group",
@@ -167,9 +169,9 @@ def test_a_checkpoint_of_another_model_is_named():
         expected = pytest.raises(
             ValueError, match=r"^--resume_from_checkpoint c-4: its tensors are not those"
         )
-        with expected, misfit_named("c-4"):
+        with expected, faults_named(args, "out", "c-4"):
             raise RuntimeError(reason)
-        with pytest.raises(RuntimeError, match="size"), misfit_named(None):
+        with pytest.raises(RuntimeError, match="size"), faults_named(args, "out"):
             raise RuntimeError(reason)
 
 

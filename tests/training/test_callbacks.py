@@ -4,11 +4,11 @@ import json
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, TrainerState
 
 from cocos.problems import load_problems
 from cocos.training.callbacks import SaveByTime
-from cocos.training.collapse import COLLAPSED_LOGS, CollapseWarning
+from cocos.training.collapse import COLLAPSED_LOGS, collapse
 from cocos.training.console import clock_text, format_line
 from tests.support.paths import TOY
 from tests.support.training import DESTRUCTIVE_AFTER_ONE
@@ -42,43 +42,36 @@ def test_a_run_that_is_made_to_collapse_warns_once_goes_on_and_repeats_it_at_its
         assert torch.equal(tensor, start[name]), name
     state = json.loads((tmp_path / "out/checkpoint-5/trainer_state.json").read_text())
     counters = state["stateful_callbacks"]["RunCounters"]["attributes"]
-    trainer.collapsed = ""
-    trainer.collapse.load_state_dict(counters["collapse"])
-    assert trainer.collapsed.startswith(remark), "a resumed run knows it"
+    assert counters["collapsed"].startswith(remark), "a resumed run knows it"
 
 
-def warned_at(trainer, repeats, entropy=0.5):
-    """Return the log entry with a warning of a run whose entries have these shares of repeats; None: none."""
-    trainer.collapsed = ""
-    callback = CollapseWarning(trainer)
+def collapsed_at(repeats, entropy=0.5):
+    """Return the log entry that shows a collapse, and what it shows, of a run with these shares of repeats; None: none does."""
+    state = TrainerState()
     for number, (second, third) in enumerate(repeats, start=1):
         logs = {"loss": 0.0, "entropy": entropy, "repeated_t1_t2": second, "repeated_t2_t3": third}
-        callback.on_log(trainer.args, trainer.state, trainer.control, logs=logs)
-        if trainer.collapsed:
-            return number
+        state.log_history.append(logs)
+        if reason := collapse(state, "eval_acc_t3"):
+            return number, reason
     return None
 
 
-def test_a_policy_without_entropy_has_collapsed(make_trainer):
-    trainer = make_trainer()
-    assert warned_at(trainer, [(0.5, 0.5)] * COLLAPSED_LOGS, entropy=1e-4) == COLLAPSED_LOGS
-    assert trainer.remarks()[0].endswith("the policy's entropy is 0.0001 nats a token")
+def test_a_policy_without_entropy_has_collapsed():
+    found = collapsed_at([(0.5, 0.5)] * COLLAPSED_LOGS, entropy=1e-4)
+    assert found == (COLLAPSED_LOGS, "the policy's entropy is 0.0001 nats a token")
 
 
-def test_a_policy_that_has_learnt_to_repeat_every_program_has_collapsed(make_trainer):
-    trainer, all_repeat = make_trainer(), [(1.0, 1.0)] * COLLAPSED_LOGS
-    assert warned_at(trainer, [(0.6, 1.0), *all_repeat]) == COLLAPSED_LOGS + 1
-    assert trainer.remarks()[0].endswith("every program repeats the one before it")
+def test_a_policy_that_has_learnt_to_repeat_every_program_has_collapsed():
+    all_repeat = [(1.0, 1.0)] * COLLAPSED_LOGS
+    found = collapsed_at([(0.6, 1.0), *all_repeat])
+    assert found == (COLLAPSED_LOGS + 1, "every program repeats the one before it")
     # Another program in between, or at one of the turns, starts the count again.
-    assert warned_at(trainer, [(0.6, 1.0), *all_repeat[1:], (1.0, 0.99), *all_repeat[1:]]) is None
+    assert collapsed_at([(0.6, 1.0), *all_repeat[1:], (1.0, 0.99), *all_repeat[1:]]) is None
     # A model that has always repeated itself has not collapsed: it may yet learn to correct.
-    assert warned_at(trainer, all_repeat * 3) is None
+    assert collapsed_at(all_repeat * 3) is None
     # An evaluation or a last log entry, without a loss, does not count.
-    callback = CollapseWarning(trainer)
-    for _ in range(2 * COLLAPSED_LOGS):
-        logs = {"entropy": 0.0, "repeated_t1_t2": 1.0}
-        callback.on_log(trainer.args, trainer.state, trainer.control, logs=logs)
-    assert not trainer.collapsed
+    without_loss = TrainerState(log_history=[{"entropy": 0.0, "repeated_t1_t2": 1.0}] * 2 * COLLAPSED_LOGS)
+    assert not collapse(without_loss, "eval_acc_t2")
 
 
 @pytest.mark.processes

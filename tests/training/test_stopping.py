@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from cocos.training.checkpoints import full_memory_named
+from cocos.training.checkpoints import faults_named
 from tests.support.commands import command, succeed
 from tests.support.paths import TOY
 from tests.support.training import DESTRUCTIVE_AFTER_ONE, process, short_run
@@ -209,11 +209,11 @@ def test_a_full_gpu_is_named_and_boost_has_no_rollout(tmp_path):
         pytest.raises(
             ValueError, match=r"^the memory of the GPU is full \(CUDA out of memory\. Tried"
         ) as raised,
-        full_memory_named(args),
+        faults_named(args, tmp_path),
     ):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nGPU 0 has 1 GiB free")
     assert str(raised.value).endswith("GPU 0 has 1 GiB free); lower --per_device_train_batch_size")
-    with pytest.raises(RuntimeError, match="another error"), full_memory_named(args):
+    with pytest.raises(RuntimeError, match="another error"), faults_named(args, tmp_path):
         raise RuntimeError("another error")
 
 
