@@ -154,36 +154,28 @@ class EndpointGenerator(TextTranscripts):
         started = time.perf_counter()
         for attempt in range(self.retries.max_retries + 1):
             key = self.key_ring.acquire()
-            status: int | None = None
-            requested_s: float | None = None
             try:
                 return self._send_with_extensions(key, request)
             except (openai.APIError, InvalidResponse) as error:
-                # The cause of a connection error is its reason: "Connection error." alone says nothing.
-                message = f"{type(error).__name__}: {error.__cause__ or error}"
-                if isinstance(error, openai.APIStatusError):
-                    status = error.status_code
-                    requested_s = self.clients[key]._parse_retry_after_header(error.response.headers)
-                    if str(error) == f"Error code: {status}":  # the client quotes OpenAI's format only
-                        message += f": {error.response.text[:300]}"
-                is_invalid = isinstance(error, InvalidResponse)
-                is_page = isinstance(error, NotAnEndpoint)
-                is_connected = not isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout))
-            if self.has_keys:
-                message = self.key_ring.redact(message)  # some endpoints repeat the key in their errors
-            self.has_connected |= is_connected
-            first_retries = min(MAX_RETRIES_TO_CONNECT, self.retries.max_retries)
-            if not self.has_connected and attempt >= first_retries:
+                fault = error
+            message, status, requested_s = self._message(fault), None, None
+            if isinstance(fault, openai.APIStatusError):
+                status = fault.status_code
+                requested_s = self.clients[key]._parse_retry_after_header(fault.response.headers)
+            self.has_connected |= not isinstance(
+                fault.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout)
+            )
+            has_tried = attempt >= min(MAX_RETRIES_TO_CONNECT, self.retries.max_retries)
+            if has_tried and not self.has_connected:
                 raise ValueError(
                     f"nothing answers at the endpoint {self.url} ({message}); start its server, or "
                     f"{self.remedy}"
                 )
-            if is_page and not self.has_answered and attempt >= first_retries:
-                reason = message.partition(": ")[2]
-                raise ValueError(f"{self.url} is no endpoint: {reason}; {self.remedy}")
+            if has_tried and isinstance(fault, NotAnEndpoint) and not self.has_answered:
+                raise ValueError(f"{self.url} is no endpoint: {fault}; {self.remedy}")
             if status in FATAL_STATUS:
                 raise ValueError(self._rejection(status, key, "messages" in request, message))
-            if is_invalid and attempt >= MAX_RETRIES_OF_INVALID:
+            if isinstance(fault, InvalidResponse) and attempt >= MAX_RETRIES_OF_INVALID:
                 break
             if attempt == self.retries.max_retries or not is_retryable(status):
                 break
@@ -195,6 +187,14 @@ class EndpointGenerator(TextTranscripts):
                 time.sleep(delay_s)
         duration_s = time.perf_counter() - started
         return Completion((), "", error=f"endpoint {self.url}: {message}", duration_s=duration_s)
+
+    def _message(self, fault: Exception) -> str:
+        """Return what has failed, without the keys, which some endpoints repeat in their errors."""
+        # The cause of a connection error is its reason: "Connection error." alone says nothing.
+        message = f"{type(fault).__name__}: {fault.__cause__ or fault}"
+        if isinstance(fault, openai.APIStatusError) and str(fault) == f"Error code: {fault.status_code}":
+            message += f": {fault.response.text[:300]}"  # the client quotes OpenAI's format only
+        return self.key_ring.redact(message) if self.has_keys else message
 
     def _rejection(self, status: int, key: int, is_chat: bool, message: str) -> str:
         """Return the error for a status after which no request can succeed."""

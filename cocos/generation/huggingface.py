@@ -32,7 +32,7 @@ from cocos.generation.fixed_steps import FixedSteps
 from cocos.generation.interface import Completion, GenerationStopped
 from cocos.generation.kv_cache import TranscriptCache
 from cocos.generation.model_kinds import brief
-from cocos.generation.sampling import sample_ids, uniform_draws
+from cocos.generation.sampling import Draft, sample_ids, uniform_draws
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids
 
 FIXED_ATTENTIONS = {"sdpa", "prefix_tree"}  # the latter is that of training, and SDPA where nothing is shared
@@ -138,41 +138,25 @@ class HuggingFaceGenerator(TokenTranscripts):
     ) -> list[Completion]:
         """Compute the prompts, then sample one id per row until all rows have ended or reached the limit."""
         started = time.perf_counter()
-        device, max_length = self.model.device, self.max_completion_length
-        draws = uniform_draws(seeds, max_length).to(device) if temperature else None  # (B, C)
+        max_length = self.max_completion_length
+        draws = uniform_draws(seeds, max_length).to(self.model.device) if temperature else None  # (B, C)
         batch, logits = self._prefill(prompts, max_transcripts)
-        if logits.isnan().any():
-            raise ValueError(
-                f"the model computes NaN in {logits.dtype}, so its answers would mean nothing: its weights "
-                "are damaged, or need --dtype float32"
-            )
-        sampled: list[list[int]] = [[] for _ in prompts]
-        logps: list[list[float]] = [[] for _ in prompts]  # of the sampled ids; empty with greedy decoding
-        rows = list(range(len(prompts)))  # index of the prompt that each row of the batch continues
-        has_ended = [False for _ in prompts]
+        drafts = [Draft(number, prompt) for number, prompt in enumerate(prompts)]
+        rows = drafts  # the draft that each row of the batch continues
         fixed = FixedSteps(self._forward, batch) if self.has_fixed_steps else None
         for step in range(max_length):
-            step_draws = None if draws is None else draws[rows, step]
-            ids, logps_of_ids = sample_ids(logits, temperature, step_draws)  # (B)
-            stated = [] if logps_of_ids is None else logps_of_ids.tolist()
-            for row, (prompt, token) in enumerate(zip(rows, ids.tolist(), strict=True)):
-                if not has_ended[prompt]:
-                    sampled[prompt].append(token)
-                    logps[prompt] += stated[row : row + 1]
-                    has_ended[prompt] = self.has_ended(sampled[prompt])
-            new = [prompt for prompt, ids in enumerate(sampled) if len(ids) == step + 1]
+            step_draws = None if draws is None else draws[[draft.number for draft in rows], step]
+            ids, logps = sample_ids(logits, temperature, step_draws)  # (B)
             is_last = step + 1 == max_length
-            self.progress.add(len(new), sum(has_ended[prompt] or is_last for prompt in new))
-            if self.on_text and len(sampled) == 1:
-                self.on_text(self.decode(sampled[0]))
-            if all(has_ended) or is_last:
+            self._add(rows, ids.tolist(), None if logps is None else logps.tolist(), is_last)
+            if self.on_text and len(drafts) == 1:
+                self.on_text(self.decode(drafts[0].ids))
+            if is_last or all(draft.has_ended for draft in rows):
                 break
-            ended = [row for row, prompt in enumerate(rows) if has_ended[prompt]]
-            # Without support, ended rows are computed with the others and their ids are ignored. The last
-            # sampled id has no keys and values, because it was never an input.
+            ended = [row for row, draft in enumerate(rows) if draft.has_ended]
+            # Without support, ended rows are computed with the others and their ids are ignored.
             if ended and self.cache.is_supported and (not fixed or fixed.is_full):
-                transcripts = {row: [*prompts[rows[row]], *sampled[rows[row]][:-1]] for row in ended}
-                self.cache.store(batch, transcripts, is_last_use=False)
+                self.cache.store(batch, {row: rows[row].computed for row in ended}, is_last_use=False)
                 order = batch.remove(ended)
                 ids, rows = ids[order], [rows[row] for row in order]
             if fixed and fixed.is_full:
@@ -183,15 +167,23 @@ class HuggingFaceGenerator(TokenTranscripts):
                 logits = fixed.next_logits(ids)
             else:
                 logits = self._next_logits(batch, ids[:, None])
-        remaining = {row: [*prompts[i], *sampled[i][:-1]] for row, i in enumerate(rows)}
-        self.cache.store(batch, remaining, is_last_use=True)
-        completions = self.batch_completions(sampled, time.perf_counter() - started)
-        if draws is None:
-            return completions
+        self.cache.store(batch, {row: draft.computed for row, draft in enumerate(rows)}, is_last_use=True)
+        duration_s = time.perf_counter() - started
+        completions = self.batch_completions([draft.ids for draft in drafts], duration_s)
         return [
-            replace(completion, engine_logps=tuple(of_ids))
-            for completion, of_ids in zip(completions, logps, strict=True)
+            replace(completion, engine_logps=tuple(draft.logps) or None)
+            for completion, draft in zip(completions, drafts, strict=True)
         ]
+
+    def _add(self, rows: list[Draft], ids: list[int], logps: list[float] | None, is_last: bool) -> None:
+        """Add the sampled ids of a step to the drafts of their rows; `is_last` ends all of them."""
+        open_rows = [row for row, draft in enumerate(rows) if not draft.has_ended]
+        for row in open_rows:
+            rows[row].ids.append(ids[row])
+            if logps is not None:
+                rows[row].logps.append(logps[row])
+            rows[row].has_ended = self.has_ended(rows[row].ids)
+        self.progress.add(len(open_rows), sum(is_last or rows[row].has_ended for row in open_rows))
 
     def _prefill(
         self, prompts: list[Sequence[int]], max_transcripts: int
@@ -211,6 +203,11 @@ class HuggingFaceGenerator(TokenTranscripts):
             self.model.device,
         )
         logits = self._first_logits(batch, new_ids, parts)
+        if logits.isnan().any():
+            raise ValueError(
+                f"the model computes NaN in {logits.dtype}, so its answers would mean nothing: its weights "
+                "are damaged, or need --dtype float32"
+            )
         if has_duplicates:
             index = torch.tensor(unique_rows, device=self.model.device)
             batch.select(index)

@@ -1,14 +1,31 @@
-"""Draws of the next ids of a batch, from a seed per row.
+"""Completions that are being sampled, and draws of the next ids of a batch, from a seed per row.
 
 Axes: B rows of the batch, C completion ids at most, V vocabulary.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import torch
 
 BLOCK_IDS = 1024  # a power of two; with some 150,000 ids, as many blocks as ids of a block are the least work
+
+
+@dataclass(eq=False)
+class Draft:
+    """Completion that is being sampled."""
+
+    number: int  # of its prompt
+    prompt: Sequence[int]
+    ids: list[int] = field(default_factory=list)
+    logps: list[float] = field(default_factory=list)  # of the ids; empty with greedy decoding
+    has_ended: bool = False
+
+    @property
+    def computed(self) -> list[int]:
+        """Ids with keys and values: the last sampled one was never an input."""
+        return [*self.prompt, *self.ids[:-1]]
 
 
 def uniform_draws(seeds: Sequence[int], count: int) -> torch.Tensor:
