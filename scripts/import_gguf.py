@@ -11,14 +11,10 @@ every architecture that transformers reads; needs the package gguf (pip install 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cocos.commands.runner import run_command
 from cocos.config.command_line import PlainParser
 from cocos.files.output_folder import check_output_folder, new_folder
-
-if TYPE_CHECKING:
-    import torch
 
 MAGIC = b"GGUF"  # the first bytes of every GGUF file
 # Pre-tokenizers of llama.cpp (llama-vocab.cpp) that split like GPT-2 after isolating each digit. transformers
@@ -60,7 +56,8 @@ def import_gguf(
         file.parent, gguf_file=file.name, dtype="float32", quantization_config=GgufConfig(dequantize=True)
     )
     if tie:
-        model.set_input_embeddings(as_embedding(model.get_output_embeddings()))
+        weight = model.get_output_embeddings().weight.detach()
+        model.set_input_embeddings(torch.nn.Embedding.from_pretrained(weight, freeze=False))
         model.config.tie_word_embeddings = True
         model.tie_weights()
     model.to(getattr(torch, dtype))
@@ -73,13 +70,6 @@ def import_gguf(
         follow_umask(unfinished)
     template = "a chat template" if tokenizer.chat_template else "no chat template"
     return f"{folder}: {model.num_parameters():,} parameters, {len(tokenizer)} tokens, {template}"
-
-
-def as_embedding(output_layer: "torch.nn.Linear") -> "torch.nn.Embedding":
-    """Return an embedding with the weights of an output layer."""
-    import torch
-
-    return torch.nn.Embedding.from_pretrained(output_layer.weight.detach(), freeze=False)
 
 
 def load_tokenizer(file: Path):

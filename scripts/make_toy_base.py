@@ -15,19 +15,17 @@ A document holds several problems, so that the model has seen more positions tha
     python scripts/make_toy_base.py --lab feedback --steps 3000 --output_dir data/toy/feedback/base
 """
 
-import argparse
 import re
-from pathlib import Path
 
 import torch
-from make_toy_problems import is_laboratory
+from make_toy_problems import parse_arguments
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from toy_corpora import Corpus, ReadingsCorpus, VersionsCorpus
 from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from cocos.commands.runner import run_command
-from cocos.files.output_folder import check_output_folder
+from cocos.config.command_line import PlainParser
 
 EOS, PAD = "<eos>", "<pad>"
 CORPORA = {"first": VersionsCorpus, "feedback": ReadingsCorpus}
@@ -109,22 +107,11 @@ def pretrain(
 
 def main() -> None:
     """Write the tokenizer's files, config.json, generation_config.json and model.safetensors."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
-    parser.add_argument(
-        "--lab", choices=sorted(CORPORA), default="first", help="laboratory of the model (default: first)"
-    )
+    parser = PlainParser(description=__doc__)
+    parser.add_argument("--lab", choices=sorted(CORPORA), default="first", help="laboratory (default: first)")
     parser.add_argument("--steps", type=int, default=1200, help="optimizer steps (default: 1200)")
     parser.add_argument("--batch_size", type=int, default=16, help="documents per step (default: 16)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of documents and weights (default: 0)")
-    parser.add_argument(
-        "--output_dir",
-        type=Path,
-        default=Path("data/toy/base"),
-        help="output folder (default: data/toy/base)",
-    )
-    args = parser.parse_args()
-    check_output_folder(args.output_dir, is_laboratory)
+    args = parse_arguments(parser, "data/toy/base")
     torch.manual_seed(args.seed)
     corpus = CORPORA[args.lab](args.seed)
     tokenizer = train_tokenizer(corpus)

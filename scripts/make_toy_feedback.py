@@ -29,6 +29,7 @@ from make_toy_problems import (
 )
 
 from cocos.commands.runner import run_command
+from cocos.config.command_line import PlainParser
 from cocos.problems import Problem, save_problems
 
 NAME = "f"  # the text names the function, because the prompt shows no test
@@ -146,7 +147,7 @@ def draw_problems(prefix: str, pool: list[Question], count: int, rng: random.Ran
 
 def main() -> None:
     """Write train.jsonl, dev.jsonl, test.jsonl and boost.jsonl."""
-    args = parse_arguments(__doc__, "data/toy/feedback")
+    args = parse_arguments(PlainParser(description=__doc__), "data/toy/feedback")
     pools, rng = split(args.seed), random.Random(args.seed)
     for name, count in NUM_QUESTIONS.items():
         kinds = pools["train" if name == "boost" else name]

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from cocos.commands.runner import run_command
+from cocos.config.command_line import PlainParser
 from cocos.files.output_folder import check_output_folder
 from cocos.problems import Problem, save_problems
 
@@ -176,13 +177,9 @@ def is_laboratory(folder: Path) -> bool:
     return folder.resolve().is_relative_to(Path(__file__).resolve().parents[1] / "data/toy")
 
 
-def parse_arguments(description: str | None, output_dir: str) -> argparse.Namespace:
-    """Parse the arguments of a script that writes a laboratory's problems, and make the output folder."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=description, formatter_class=layout)
-    parser.add_argument(
-        "--seed", type=int, default=0, help="the same seed writes the same bytes (default: 0)"
-    )
+def parse_arguments(parser: PlainParser, output_dir: str) -> argparse.Namespace:
+    """Parse the arguments of a script that writes files of a laboratory, and make the output folder."""
+    parser.add_argument("--seed", type=int, default=0, help="equal seeds write equal bytes (default: 0)")
     parser.add_argument(
         "--output_dir", type=Path, default=Path(output_dir), help=f"output folder (default: {output_dir})"
     )
@@ -194,7 +191,7 @@ def parse_arguments(description: str | None, output_dir: str) -> argparse.Namesp
 
 def main() -> None:
     """Write train.jsonl, boost.jsonl, dev.jsonl and test.jsonl."""
-    args = parse_arguments(__doc__, "data/toy")
+    args = parse_arguments(PlainParser(description=__doc__), "data/toy")
     pools = split(args.seed)
     taught = [c for c in pools["train"] if all(operation.taught for operation in c)]
     rng = random.Random(args.seed)

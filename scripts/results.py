@@ -9,6 +9,7 @@ both are written. A new table needs a few lines there, and no code here.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from math import isnan, nan, sqrt
 from pathlib import Path
 from statistics import mean, stdev
@@ -96,6 +97,7 @@ MEASURES: dict[str, Callable[[Evaluation, str], Any]] = {
 # -- comparisons of one evaluation with another --
 
 
+@cache  # a row may show both the difference and its p-value
 def paired(evaluation: Evaluation, other: Evaluation) -> Comparison:
     """Compare the last turns problem by problem."""
     both = ({str(n): own for n, own in enumerate(outcomes(e, "last"))} for e in (other, evaluation))

@@ -198,11 +198,6 @@ def by_arm(
     return groups
 
 
-def shares(evaluations: Sequence[Evaluation], turn: int) -> list[float]:
-    """Return the accuracy after a turn, one number per evaluation."""
-    return [accuracy(evaluation, str(turn)).value for evaluation in evaluations]
-
-
 def plot_turns(evaluations: Sequence[Evaluation], path: Path) -> None:
     """Draw the accuracy of the second laboratory's arms over the turns: a panel per kind of feedback."""
     import matplotlib
@@ -217,7 +212,7 @@ def plot_turns(evaluations: Sequence[Evaluation], path: Path) -> None:
     figure, panels = pyplot.subplots(1, 3, figsize=(11, 4.2), sharey=True, layout="constrained")
     for axes, feedback in zip(panels, FEEDBACK, strict=True):
         for arm, own in by_arm(evaluations, "feedback", feedback).items():
-            values = [100 * mean(shares(own, turn)) for turn in turns]
+            values = [100 * mean(accuracy(e, str(turn)).value for e in own) for turn in turns]
             axes.plot(turns, values, label=arm, linewidth=1.2, markersize=5, **styles[arm])
         axes.set(title=f"feedback at test time: {feedback}", xlabel="turn", xticks=turns, ylim=(0, 103))
         axes.grid(alpha=0.3)
@@ -241,20 +236,11 @@ def line_styles(arms: Sequence[str]) -> dict[str, dict[str, str]]:
 def main() -> None:
     """Run what is missing, then write tables and the figure."""
     parser = PlainParser(description=__doc__)
-    parser.add_argument(
-        "--config", type=Path, default=ROOT / "configs/toy/study.yaml", help="YAML file with arms and seeds"
-    )
-    parser.add_argument(
-        "--output_dir",
-        type=Path,
-        default=ROOT / "outputs/study",
-        help="folder for models, logs and evaluations",
-    )
+    parser.add_argument("--config", type=Path, default=ROOT / "configs/toy/study.yaml", help="arms and seeds")
+    parser.add_argument("--output_dir", type=Path, default=ROOT / "outputs/study", help="folder of its runs")
     parser.add_argument("--labs", nargs="+", help="laboratories to run (default: all)")
     parser.add_argument("--seeds", nargs="+", type=int, help="seeds to run (default: all)")
-    parser.add_argument(
-        "--figures", action="store_true", help="run nothing; write tables and the figure from the CSV file"
-    )
+    parser.add_argument("--figures", action="store_true", help="only write tables and the figure")
     options = parser.parse_args()
     if not options.figures:
         study = load_study(options.config)

@@ -8,7 +8,6 @@ import json
 import random
 import re
 from dataclasses import replace
-from typing import Protocol
 
 import make_toy_feedback as feedback_lab
 import make_toy_problems as first_lab
@@ -36,18 +35,6 @@ REPEAT_SHARE = 0.5  # probability that a later turn repeats the program, whateve
 FEEDBACK: tuple[Feedback, ...] = ("none", "verdict", "error", "error")  # an error twice as often
 KEEP = "Please write the same program again."
 CHANGE = "Please write a program that reads the task differently."
-
-
-class Corpus(Protocol):
-    """A source of documents."""
-
-    def document(self) -> str:
-        """Draw a document, without the end-of-sequence token."""
-        ...
-
-    def phrases(self) -> list[str]:
-        """Return the fixed text of prompts and programs, without the text of a problem; `{n}` is a gap."""
-        ...
 
 
 class VersionsCorpus:
@@ -79,6 +66,7 @@ class VersionsCorpus:
         return "\n\n".join(parts)
 
     def phrases(self) -> list[str]:
+        """Return the fixed text of prompts and programs, without the text of a problem; `{n}` is a gap."""
         first_turn = WORDS.first_turn(Problem("", "{n}", ("{n}",)))
         style = write_code("{n}", "{n}", "{n}", "{n}", "{n}")
         forms = [form for op in FILTERS + MAPS + REDUCTIONS for form in (op.code, op.wrong)]
@@ -126,6 +114,7 @@ class ReadingsCorpus:
         return "\n\n".join(self._transcript(problems) for problems in self.rng.sample(self.items, 2))
 
     def phrases(self) -> list[str]:
+        """Return the fixed text of prompts and programs; `{n}` is a gap."""
         first_turns = [WORDS.first_turn(Problem("", "{n}", tests)) for tests in ((), ("{n}",))]
         style = write_code(feedback_lab.NAME, "{n}", "{n}", "{n}", "{n}")
         closed = [op.code for op in FILTERS + MAPS + REDUCTIONS]
@@ -188,3 +177,6 @@ def run_tests(problem: Problem, program: str) -> ExecutionResult:
             else Verdict(Status.FAILED, expected=repr(expected), actual=repr(actual))
         )
     return ExecutionResult(tuple(verdicts))
+
+
+Corpus = VersionsCorpus | ReadingsCorpus

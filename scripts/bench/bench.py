@@ -9,7 +9,6 @@ own, and returns a row: cells by column. Every row is printed when it is measure
 at the end. Seconds depend on the machine and on what else it does; compare the ratios.
 """
 
-import argparse
 import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,8 @@ from itertools import groupby
 from multiprocessing import get_context
 from statistics import median
 
+from cocos.commands.runner import run_command
+from cocos.config.command_line import PlainParser
 from cocos.files.markdown import markdown_table
 
 SUITES = ("executor", "turns", "update")
@@ -44,9 +45,7 @@ def tables(rows: Sequence[Mapping[str, str]]) -> str:
 
 def main() -> None:
     """Measure the parts of a suite, and print their tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = PlainParser(description=__doc__)
     parser.add_argument("suite", choices=SUITES)
     parts = importlib.import_module(parser.parse_args().suite).PARTS
     rows = []
@@ -58,4 +57,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -7,7 +7,6 @@ Without a model, one of Qwen2.5-0.5B's size with random weights is measured. It 
 figure is printed when it is known; the CSV file has figure, value and unit.
 """
 
-import argparse
 import csv
 import os
 import re
@@ -25,6 +24,8 @@ import torch
 from executor import executor_rate
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from cocos.commands.runner import run_command
+from cocos.config.command_line import PlainParser
 from cocos.executor import Executor, Program
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import load_tokenizer
@@ -138,8 +139,7 @@ def write(figures: Iterable[Figure], path: Path) -> None:
 
 def main() -> None:
     """Parse the options, measure and write the figures."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser = PlainParser(description=__doc__)
     parser.add_argument("--model_name_or_path", help="checkpoint or hub id (default: random weights of 0.5B)")
     parser.add_argument("--output", type=Path, default=Path("build/gpu.csv"), help="CSV file of the figures")
     args = parser.parse_args()
@@ -150,4 +150,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from cocos.problems import save_problems
-from tests.support.commands import succeed
+from tests.support.commands import WITHOUT_CHARTS, succeed
 from tests.support.data import converted
 from tests.support.evaluation import evaluated, rows
 from tests.support.paths import ROOT
@@ -25,6 +25,7 @@ def test_the_golden_set_scores_1(tmp_path):
     succeed(
         *(sys.executable, "test.py", "--test_data", CONTROLS / "golden.jsonl", "--answers", "references"),
         *("--num_turns", 1, "--output_dir", tmp_path),
+        **WITHOUT_CHARTS,
     )
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert values(metrics, "acc_t1") == [1.0] and metrics["num_scored"] == 8

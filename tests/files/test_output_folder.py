@@ -148,6 +148,9 @@ def test_a_training_that_saved_nothing_is_replaced_and_one_with_a_damaged_record
     (tmp_path / "run.json").write_text(record("dev_data"))
     (tmp_path / "log.jsonl").write_text("{}")
     check_training_folder(tmp_path, COCOS_RUN, is_resumed=False)
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(ValueError, match="contains a model; choose another folder"):
+        check_training_folder(tmp_path, COCOS_RUN, is_resumed=False)
     (tmp_path / "checkpoint-2").mkdir()
     with pytest.raises(ValueError, match="contains checkpoints of a training run; continue it with"):
         check_training_folder(tmp_path, COCOS_RUN, is_resumed=False)

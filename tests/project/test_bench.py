@@ -41,6 +41,7 @@ def test_the_figures_of_a_gpu_are_measured_and_written(tmp_path, capsys):
     assert "sampling with transformers, 2 prompts: " in capsys.readouterr().out
 
 
+@pytest.mark.nightly
 def test_trees_take_fewer_tokens_than_plain_rows_and_are_compared_with_trls_trainer():
     import update
 
@@ -59,6 +60,7 @@ def test_both_generators_sample_the_same_ids():
 
 
 @pytest.mark.processes
+@pytest.mark.nightly
 def test_the_rate_of_the_executor_is_between_its_baselines(monkeypatch):
     import executor
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tests.support.paths import ROOT
@@ -37,11 +38,18 @@ def command(*words, cwd=ROOT, timeout_s=240, **environment):
     if words[0] == sys.executable:
         return start(*words, cwd=cwd, **environment).finish(timeout_s)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        status = subprocess.run(
-            words, cwd=cwd, env=with_variables(environment), stdout=out, stderr=err, timeout=timeout_s
-        ).returncode
+        running = subprocess.Popen(
+            words, cwd=cwd, env=with_variables(environment), stdout=out, stderr=err, start_new_session=True
+        )
+        with suppress(subprocess.TimeoutExpired):
+            running.wait(timeout_s)
+        is_over = running.poll() is not None
+        if not is_over:  # ranks that wait for each other: none may outlive the test
+            os.killpg(running.pid, signal.SIGKILL)
         out.seek(0), err.seek(0)
-        return subprocess.CompletedProcess(words, status, out.read(), err.read())
+        done = subprocess.CompletedProcess(words, running.wait(), out.read(), err.read())
+        assert is_over, f"no end after {timeout_s} s\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+        return done
 
 
 def with_variables(variables):
