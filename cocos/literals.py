@@ -9,4 +9,5 @@ RewardKind = Literal["fraction", "binary", "mixed", "count", "random"]
 RewardTests = Literal["all", "hidden"]
 Credit = Literal["turn", "trajectory", "last"]  # which turns are trained, and with which return
 Agent = Literal["none", "reflect", "react", "tools"]
-IsolationLevel = Literal["docker", "namespaces", "seccomp", "rlimits"]  # of programs, the strongest first
+Isolated = Literal["docker", "namespaces", "seccomp"]  # from the machine, the strongest first
+IsolationLevel = Literal[Isolated, "rlimits"]  # of programs

@@ -6,7 +6,8 @@
     eval_config.py       test.py
     boost_data_config.py scripts/make_boost_data.py
     prompt_options.py    prompts
-    turn_options.py      rules between the turns, and repair agents
+    turn_options.py      rules between the turns
+    agent_options.py     repair agents, and the temperatures of their attempts
     executor_options.py  isolation, limits and packages of the programs under test
     arguments.py         a field of a dataclass -> an argument of argparse
     schedule.py          learning rate of every update, from the options

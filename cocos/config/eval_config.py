@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import ClassVar, Literal
 from urllib.parse import urlsplit
 
+from cocos.config.agent_options import AGENT_TEMPERATURES, AgentOptions
 from cocos.config.executor_options import ScoringOptions
 from cocos.config.option import option, require_at_least, require_options
 from cocos.config.prompt_options import PromptOptions
-from cocos.config.turn_options import AGENT_TEMPERATURES, AgentOptions
 
 
 @dataclass

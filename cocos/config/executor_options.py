@@ -14,7 +14,7 @@ class ExecutorOptions:
 
     group: ClassVar[str] = "programs under test"
 
-    sandbox: Literal["auto", "docker", "namespaces", "seccomp", "rlimits"] = option(
+    sandbox: Literal["auto", IsolationLevel] = option(
         "executor", "auto", "Isolation level; `auto`: the strongest that works here."
     )
     min_isolation: IsolationLevel | None = option(

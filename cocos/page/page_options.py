@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from cocos.config.executor_options import ExecutorOptions
 from cocos.config.option import option
+from cocos.literals import Isolated
 
 LOCAL_ADDRESSES = ("127.0.0.1", "localhost")
 # A visitor may ask for so much: attempts at a problem, tokens of an attempt, characters of a text.
@@ -42,9 +43,7 @@ class PageOptions(ExecutorOptions):
         "token that is printed.",
     )
     port: int = option("run", 8501, "Port to listen on.")
-    min_isolation: Literal["docker", "namespaces", "seccomp"] = option(
-        "executor", "seccomp", "Weakest isolation level to accept."
-    )
+    min_isolation: Isolated = option("executor", "seccomp", "Weakest isolation level to accept.")
 
     def __post_init__(self) -> None:
         ExecutorOptions.__post_init__(self)

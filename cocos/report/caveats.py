@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from cocos.config.agent_options import AGENT_TEMPERATURES
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import default_values, option_names
-from cocos.config.turn_options import AGENT_TEMPERATURES
 from cocos.extraction import NO_PROGRAM
 from cocos.files.bundled import command_line
 from cocos.report.comparisons import RunComparison

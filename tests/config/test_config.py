@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -129,11 +130,8 @@ def test_the_defaults_are_the_papers():
     # 128 trajectories per update: 4 per device, accumulated 32 times
     assert cocos.per_device_train_batch_size * cocos.gradient_accumulation_steps == 128
     assert (boost.learning_rate, boost.lr_scheduler_type, boost.max_steps) == (2e-5, "cosine", 1000)
-    assert (evaluation.temperatures, evaluation.max_completion_length, evaluation.num_turns) == (
-        [0.0],
-        512,
-        2,
-    )
+    played = (evaluation.temperatures, evaluation.max_completion_length, evaluation.num_turns)
+    assert played == ([0.0], 512, 2)
 
 
 def test_with_dev_data_the_best_checkpoint_has_the_best_accuracy_of_the_last_turn():
@@ -172,15 +170,8 @@ def test_model_options_reach_from_pretrained_unless_model_init_kwargs_overrides_
     args = options(CoCoSConfig, "--dtype", "bfloat16", "--use_peft", "true", "--model_revision", "v2")
     expected = {"revision": "v2", "attn_implementation": None, "dtype": "bfloat16"}
     assert args.model_init_kwargs == expected
-    words = (
-        "--dtype",
-        "bfloat16",
-        "--use_peft",
-        "true",
-        "--model_init_kwargs",
-        '{"dtype": "float16", "use_kernels": true}',
-    )
-    merged = options(BoostConfig, *words).model_init_kwargs
+    own = ("--model_init_kwargs", '{"dtype": "float16", "use_kernels": true}')
+    merged = options(BoostConfig, "--dtype", "bfloat16", "--use_peft", "true", *own).model_init_kwargs
     assert merged == expected | {"revision": "main", "dtype": "float16", "use_kernels": True}
 
 
@@ -234,150 +225,87 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
 # -- errors --
 
 
-@pytest.mark.parametrize(
-    ("config_type", "argv", "words"),
-    [
-        (CoCoSConfig, ["--gama", "0.3"], ["unknown option: --gama", "did you mean --gamma?"]),
-        (CoCoSConfig, ["--gama=0.3"], ["unknown option: --gama;", "did you mean --gamma?"]),
-        (EvalConfig, ["--num_turn", "3"], ["unknown option: --num_turn", "did you mean --num_turns?"]),
-        (EvalConfig, ["--xyzzy", "3"], ["unknown option: --xyzzy", "see --help"]),
-        (CoCoSConfig, ["--lr", "1e-5"], ["unknown option: --lr; did you mean --learning_rate?"]),
-        (CoCoSConfig, ["--resume"], ["--resume; did you mean --resume_from_checkpoint last?"]),
-        (CoCoSConfig, ["--num-gen", "8"], ["unknown option: --num-gen; did you mean --num_generations?"]),
-        (EvalConfig, ["--wandb"], ["unknown option: --wandb; see --help"]),
-        (BoostConfig, ["--epochs=2"], ["unknown option: --epochs; did you mean --num_train_epochs?"]),
-        (EvalConfig, ["--max-new-tokens", "9"], ["did you mean --max_completion_length?"]),
-        (EvalConfig, ["--eval_data", "x"], ["did you mean --test_data?"]),
-        (BoostDataConfig, ["--program", "x"], ["did you mean --program_timeout_s?"]),
-        (CoCoSConfig, ["--gamma", "half"], ["--gamma", "invalid float value: 'half'", "see --help"]),
-        (CoCoSConfig, ["--num_turns", "2.5"], ["--num_turns", "invalid int value: '2.5'", "see --help"]),
-        (CoCoSConfig, ["--credit", "first"], ["--credit", *CREDITS]),
-        (
-            CoCoSConfig,
-            ["--reward", "sum"],
-            ["--reward is 'sum'; choose fraction, binary, mixed, count, random", "module:function"],
-        ),
-        (CoCoSConfig, ["--gamma", "1.5"], ["--gamma is 1.5; it must lie in [0, 1]"]),
-        (CoCoSConfig, ["--weight", "-0.1"], ["--weight is -0.1; it must lie in [0, 1]"]),
-        (CoCoSConfig, ["--gamma", "nan"], ["--gamma is nan; it must lie in [0, 1]"]),
-        (CoCoSConfig, ["--num_turns", "0"], ["--num_turns is 0; give 1 or more"]),
-        (EvalConfig, ["--num_turns", "0"], ["--num_turns is 0; give 1 or more"]),
-        (CoCoSConfig, ["--improvement_bonus", "1"], ["--improvement_bonus needs --credit turn"]),
-        (CoCoSConfig, ["--max_at_k", "0"], ["--max_at_k is 0", "1 or more"]),
-        (CoCoSConfig, ["--max_at_k", "3", "--num_generations", "8"], ["--max_at_k 3", "--num_turns 1"]),
-        (
-            CoCoSConfig,
-            ["--max_at_k", "4", "--num_turns", "1", "--num_generations", "4"],
-            ["--max_at_k 4 needs --num_generations above it, not 4"],
-        ),
-        (CoCoSConfig, ["--dtype", "bfloat16"], ["without a float32 copy", "--use_peft true", "deepspeed"]),
-        (BoostConfig, ["--dtype", "float16"], ["without a float32 copy", "leave --dtype out"]),
-        (
-            CoCoSConfig,
-            [
-                "--global_batch_size",
-                "32",
-                "--per_device_train_batch_size",
-                "8",
-                "--steps_per_generation",
-                "1",
-            ],
-            ["--steps_per_generation 1 is no multiple of the 4 micro-batches"],
-        ),
-        (CoCoSConfig, ["--vllm_enable_sleep_mode", "true"], ["after every turn", "leave it out"]),
-        (
-            CoCoSConfig,
-            ["--use_transformers_continuous_batching", "true"],
-            ["cannot stop at [DONE]", "leave it out, or give --use_vllm true"],
-        ),
-        (CoCoSConfig, ["--use_transformers_paged", "true"], ["cannot stop at [DONE]"]),
-        (
-            CoCoSConfig,
-            ["--global_batch_size", "6"],
-            ["--global_batch_size 6 is not divisible by 4", "change one"],
-        ),
-        (
-            BoostConfig,
-            ["--global_batch_size", "8", "--per_device_train_batch_size", "3"],
-            ["--global_batch_size 8 is not divisible by 3", "change one"],
-        ),
-        (CoCoSConfig, ["--global_batch_size", "0"], ["--global_batch_size is 0; give 1 or more"]),
-        (
-            CoCoSConfig,
-            ["--per_device_train_batch_size", "0"],
-            ["--per_device_train_batch_size is 0; give 1 or more"],
-        ),
-        (CoCoSConfig, ["--max_steps", "-1"], ["--max_steps is -1; give 1 or more, or --num_train_epochs"]),
-        (
-            CoCoSConfig,
-            ["--rloo_k", "3"],
-            ["--global_batch_size: 128 trajectories", "divisible by --rloo_k 3"],
-        ),
-        (CoCoSConfig, ["--num_generations", "3"], ["divisible by --num_generations 3"]),
-        (CoCoSConfig, ["--rloo_k", "1"], ["--rloo_k is 1; give 2 or more"]),
-        (CoCoSConfig, ["--temperature", "0"], ["--temperature is 0.0; give a finite number above 0"]),
-        (CoCoSConfig, ["--temperature", "inf"], ["--temperature is inf; give a finite number above 0"]),
-        (CoCoSConfig, ["--torch_compile", "true"], ["--torch_compile gives a model without", "leave it out"]),
-        (EvalConfig, ["--temperature", "0", "inf"], ["--temperature is [0.0, inf]; give finite numbers"]),
-        (EvalConfig, ["--generator", "api", "--base_url", "nonsense"], ["--base_url nonsense is no URL"]),
-        (
-            EvalConfig,
-            ["--generator", "api", "--base_url", "http://a:99999/v1"],
-            ["--base_url http://a:99999/v1"],
-        ),
-        (EvalConfig, ["--temperature", "nan"], ["--temperature is [nan]; give finite numbers"]),
-        (EvalConfig, ["--program_timeout_s", "inf"], ["--program_timeout_s is inf; give a number above 0"]),
-        (CoCoSConfig, ["--beta", "-1"], ["--beta is -1.0; give 0 or more"]),
-        (CoCoSConfig, ["--learning_rate", "0"], ["--learning_rate is 0.0; give a number above 0"]),
-        (CoCoSConfig, ["--max_infra_share", "2"], ["--max_infra_share is 2.0; it must lie in [0, 1]"]),
-        (EvalConfig, ["--program_timeout_s", "0"], ["--program_timeout_s is 0.0; give a number above 0"]),
-        (EvalConfig, ["--program_timeout_factor", "0"], ["--program_timeout_factor is 0.0; give a number"]),
-        (EvalConfig, ["--program_memory_mb", "8"], ["--program_memory_mb is 8; give 64 or more"]),
-        (EvalConfig, ["--executor_workers", "0"], ["--executor_workers is 0; give 1 or more"]),
-        (CoCoSConfig, ["--output_dir", ""], ["--output_dir is missing; see --help"]),
-        (
-            CoCoSConfig,
-            ["--local_rollout_forward_batch_size", "x"],
-            ["--local_rollout_forward_batch_size: invalid int value"],
-        ),
-        (CoCoSConfig, ["--sync_ref_model", "true"], ["resumed run would differ", "leave it out"]),
-        (
-            CoCoSConfig,
-            ["--enable_jit_checkpoint", "true"],
-            ["on SIGTERM and Ctrl-C a run always", "leave it out"],
-        ),
-        (
-            BoostConfig,
-            ["--enable_jit_checkpoint", "true"],
-            ["on SIGTERM and Ctrl-C a run always", "leave it out"],
-        ),
-        (CoCoSConfig, ["--top_p", "0.9"], ["--top_p is 0.9", "leave it at 1.0 and use --temperature"]),
-        (
-            CoCoSConfig,
-            ["--normalize_advantages", "true"],
-            ["--normalize_advantages has no effect, because", "leave it out"],
-        ),
-        (CoCoSConfig, ["--turn_weights", "0", "1"], ["--turn_weights needs --credit turn"]),
-        (CoCoSConfig, ["--turn_betas", "0.1"], ["--turn_betas is [0.1]", "--num_turns numbers"]),
-        (CoCoSConfig, ["--limit", "0"], ["--limit is 0; give 1 or more"]),
-        (
-            CoCoSConfig,
-            ["--reward", "a:b", "--reward_tests", "hidden"],
-            ["--reward_tests hidden has no effect on a --reward of your own"],
-        ),
-        (EvalConfig, ["--test_data", ""], ["--test_data is missing; see --help"]),
-        (EvalConfig, ["--batch_size", "0"], ["--batch_size is 0; give 1 or more"]),
-        (EvalConfig, ["--num_samples", "4"], ["set --temperature above 0"]),
-        (CoCoSConfig, ["--config"], ["--config: give the path of a YAML file after it"]),
-        (
-            CoCoSConfig,
-            ["--config", "absent.yaml"],
-            ["--config:", "'absent.yaml'", "give a readable YAML file"],
-        ),
-    ],
-)
-def test_a_wrong_command_line_raises_one_line_that_names_the_option(config_type, argv, words):
-    message = error_of(config_type, *argv)
+# Of each command: its options | words of the error | ...
+WRONG = r"""
+train --gama 0.3 | unknown option: --gama | did you mean --gamma?
+train --gama=0.3 | unknown option: --gama; | did you mean --gamma?
+eval --num_turn 3 | unknown option: --num_turn | did you mean --num_turns?
+eval --xyzzy 3 | unknown option: --xyzzy | see --help
+train --lr 1e-5 | unknown option: --lr; did you mean --learning_rate?
+train --resume | --resume; did you mean --resume_from_checkpoint last?
+train --num-gen 8 | unknown option: --num-gen; did you mean --num_generations?
+eval --wandb | unknown option: --wandb; see --help
+boost --epochs=2 | unknown option: --epochs; did you mean --num_train_epochs?
+eval --max-new-tokens 9 | did you mean --max_completion_length?
+eval --eval_data x | did you mean --test_data?
+boost-data --program x | did you mean --program_timeout_s?
+train --gamma half | --gamma | invalid float value: 'half' | see --help
+train --num_turns 2.5 | --num_turns | invalid int value: '2.5' | see --help
+train --credit first | --credit | invalid choice: 'first' (choose from  | turn | trajectory | last
+train --reward sum | --reward is 'sum'; choose fraction, binary, mixed, count, random | module:function
+train --gamma 1.5 | --gamma is 1.5; it must lie in [0, 1]
+train --weight -0.1 | --weight is -0.1; it must lie in [0, 1]
+train --gamma nan | --gamma is nan; it must lie in [0, 1]
+train --num_turns 0 | --num_turns is 0; give 1 or more
+eval --num_turns 0 | --num_turns is 0; give 1 or more
+train --improvement_bonus 1 | --improvement_bonus needs --credit turn
+train --max_at_k 0 | --max_at_k is 0 | 1 or more
+train --max_at_k 3 --num_generations 8 | --max_at_k 3 | --num_turns 1
+train --max_at_k 4 --num_turns 1 --num_generations 4 | --max_at_k 4 needs --num_generations above it, not 4
+train --dtype bfloat16 | without a float32 copy | --use_peft true | deepspeed
+boost --dtype float16 | without a float32 copy | leave --dtype out
+train --global_batch_size 32 --per_device_train_batch_size 8 --steps_per_generation 1 | --steps_per_generation 1 is no multiple of the 4 micro-batches
+train --vllm_enable_sleep_mode true | after every turn | leave it out
+train --use_transformers_continuous_batching true | cannot stop at [DONE] | leave it out, or give --use_vllm true
+train --use_transformers_paged true | cannot stop at [DONE]
+train --global_batch_size 6 | --global_batch_size 6 is not divisible by 4 | change one
+boost --global_batch_size 8 --per_device_train_batch_size 3 | --global_batch_size 8 is not divisible by 3 | change one
+train --global_batch_size 0 | --global_batch_size is 0; give 1 or more
+train --per_device_train_batch_size 0 | --per_device_train_batch_size is 0; give 1 or more
+train --max_steps -1 | --max_steps is -1; give 1 or more, or --num_train_epochs
+train --rloo_k 3 | --global_batch_size: 128 trajectories | divisible by --rloo_k 3
+train --num_generations 3 | divisible by --num_generations 3
+train --rloo_k 1 | --rloo_k is 1; give 2 or more
+train --temperature 0 | --temperature is 0.0; give a finite number above 0
+train --temperature inf | --temperature is inf; give a finite number above 0
+train --torch_compile true | --torch_compile gives a model without | leave it out
+eval --temperature 0 inf | --temperature is [0.0, inf]; give finite numbers
+eval --generator api --base_url nonsense | --base_url nonsense is no URL
+eval --generator api --base_url http://a:99999/v1 | --base_url http://a:99999/v1
+eval --temperature nan | --temperature is [nan]; give finite numbers
+eval --program_timeout_s inf | --program_timeout_s is inf; give a number above 0
+train --beta -1 | --beta is -1.0; give 0 or more
+train --learning_rate 0 | --learning_rate is 0.0; give a number above 0
+train --max_infra_share 2 | --max_infra_share is 2.0; it must lie in [0, 1]
+eval --program_timeout_s 0 | --program_timeout_s is 0.0; give a number above 0
+eval --program_timeout_factor 0 | --program_timeout_factor is 0.0; give a number
+eval --program_memory_mb 8 | --program_memory_mb is 8; give 64 or more
+eval --executor_workers 0 | --executor_workers is 0; give 1 or more
+train --output_dir "" | --output_dir is missing; see --help
+train --local_rollout_forward_batch_size x | --local_rollout_forward_batch_size: invalid int value
+train --sync_ref_model true | resumed run would differ | leave it out
+train --enable_jit_checkpoint true | on SIGTERM and Ctrl-C a run always | leave it out
+boost --enable_jit_checkpoint true | on SIGTERM and Ctrl-C a run always | leave it out
+train --top_p 0.9 | --top_p is 0.9 | leave it at 1.0 and use --temperature
+train --normalize_advantages true | --normalize_advantages has no effect, because | leave it out
+train --turn_weights 0 1 | --turn_weights needs --credit turn
+train --turn_betas 0.1 | --turn_betas is [0.1] | --num_turns numbers
+train --limit 0 | --limit is 0; give 1 or more
+train --reward a:b --reward_tests hidden | --reward_tests hidden has no effect on a --reward of your own
+eval --test_data "" | --test_data is missing; see --help
+eval --batch_size 0 | --batch_size is 0; give 1 or more
+eval --num_samples 4 | set --temperature above 0
+train --config | --config: give the path of a YAML file after it
+train --config absent.yaml | --config: | 'absent.yaml' | give a readable YAML file
+"""
+COMMANDS = {"train": CoCoSConfig, "boost": BoostConfig, "eval": EvalConfig, "boost-data": BoostDataConfig}
+
+
+@pytest.mark.parametrize("line", WRONG.strip().splitlines())
+def test_a_wrong_command_line_raises_one_line_that_names_the_option(line):
+    command, *words = line.split(" | ")
+    name, *argv = shlex.split(command)
+    message = error_of(COMMANDS[name], *argv)
     assert all(word in message for word in words), message
 
 
@@ -450,18 +378,11 @@ SHIPPED = [path for folder in FOLDERS for path in sorted((ROOT / "configs" / fol
 SHIPPED.remove(ROOT / "configs" / "toy" / "study.yaml")  # scripts/study.py reads it, see test_study.py
 SHIPPED.remove(ROOT / "configs" / "models.yaml")  # short names, see test_model_names.py
 SHIPPED = [path for path in SHIPPED if path.stem != "minutes"]  # scripts/real.py prints them
-READERS = {
-    "boost_data": BoostDataConfig,
-    "boost": BoostConfig,
-    "cocos": CoCoSConfig,
-    "quick": CoCoSConfig,
-    "score": CoCoSConfig,
-    "eval": EvalConfig,
-    "feedback_boost_data": BoostDataConfig,
-    "feedback_boost": BoostConfig,
-    "feedback_eval": EvalConfig,
-    "feedback": CoCoSConfig,
-    **dict.fromkeys(("reflect", "react", "tools"), EvalConfig),
+READERS = {  # the first that the name begins with
+    **{"boost_data": BoostDataConfig, "boost": BoostConfig, "feedback_boost_data": BoostDataConfig},
+    **{"feedback_boost": BoostConfig, "feedback_eval": EvalConfig},
+    **dict.fromkeys(("cocos", "quick", "score", "feedback"), CoCoSConfig),
+    **dict.fromkeys(("eval", "reflect", "react", "tools"), EvalConfig),
 }
 
 
@@ -596,34 +517,19 @@ def test_every_recipe_says_why_it_has_its_credit():
 # -- merged options, and runs that are started again --
 
 
-def printed(capsys, config_type, *argv):
-    """Return what --print_config prints, as a mapping."""
-    with pytest.raises(SystemExit) as stopped:
-        parse_options(config_type, "description", [*map(str, argv), "--print_config"])
-    assert stopped.value.code == 0
-    return capsys.readouterr().out
-
-
 def test_the_merged_options_are_printed_as_a_config_file_that_gives_them_again(tmp_path, capsys):
     first = write_config(tmp_path, "num_turns: 3\nbatch_size: 7\n")
-    flags = (
-        "--config",
-        first,
-        "--batch_size",
-        5,
-        "--model_name_or_path",
-        "m",
-        "--test_data",
-        "a.jsonl",
-        "b.jsonl",
+    given = (
+        "--batch_size 5 --model_name_or_path m --test_data a.jsonl b.jsonl --output_dir out --temperature 0.5"
     )
-    text = printed(capsys, EvalSuiteConfig, *flags, "--output_dir", "out", "--temperature", "0.5")
+    flags = ["--config", str(first), *shlex.split(given)]
+    with pytest.raises(SystemExit) as stopped:
+        parse_options(EvalSuiteConfig, "description", [*flags, "--print_config"])
+    assert stopped.value.code == 0
     path = tmp_path / "merged.yaml"
-    path.write_text(text)
+    path.write_text(capsys.readouterr().out)
     again = parse_options(EvalSuiteConfig, "description", ["--config", str(path)])
-    assert again == parse_options(
-        EvalSuiteConfig, "description", [*map(str, flags), "--output_dir", "out", "--temperature", "0.5"]
-    )
+    assert again == parse_options(EvalSuiteConfig, "description", flags)
     assert (again.num_turns, again.batch_size, again.test_data) == (3, 5, ["a.jsonl", "b.jsonl"])
 
 

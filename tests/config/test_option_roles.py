@@ -4,13 +4,13 @@ from dataclasses import fields
 
 import pytest
 
-from cocos.commands.prepare import PrepareOptions
 from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import ROLES, option, option_names
 from cocos.config.training_options import BoostOptions
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
+from cocos.dataprep.options import PrepareOptions
 from cocos.page.page_options import PageOptions
 
 COMMANDS = (CoCoSOptions, BoostOptions, EvalConfig, BoostDataConfig, PageOptions, PrepareOptions)

@@ -9,7 +9,7 @@ import toy_corpora
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cocos.assembly.rules import make_rules
-from cocos.config.turn_options import AgentOptions
+from cocos.config.agent_options import AgentOptions
 from cocos.generation.huggingface import HuggingFaceGenerator
 from cocos.metrics import correction_metrics
 from cocos.problems import Problem, load_problems
