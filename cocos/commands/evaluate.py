@@ -21,17 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from cocos.config.eval_config import EvalConfig
+    from cocos.evaluation.run import Outcome
     from cocos.evaluation.sample_rows import SampleRow
 
 
 def main() -> None:
     """Play the problems, write the metrics and the report, and print the table."""
-    import sys
     from functools import partial
     from pathlib import Path
 
-    from cocos.assembly.data import plan_trajectories
-    from cocos.assembly.prompts import prompt_protocol
     from cocos.config.command_line import OptionParser
     from cocos.config.eval_config import EvalSuiteConfig
     from cocos.config.ranks import is_main_process
@@ -43,26 +42,34 @@ def main() -> None:
     if is_main_process():  # its first files make the folder the run's own
         check_folders(output_dir, [Path(args.output_dir) for args in configs])
     exit_on_ctrl_c(partial(finished_work, output_dir))
+    if rows := play(configs, is_protocol_given=parser.gives("protocol")):
+        save_reports(rows, output_dir, len({args.model_name_or_path for args in configs}))
 
+
+def play(configs: "Sequence[EvalConfig]", is_protocol_given: bool) -> "dict[Path, Sequence[SampleRow]]":
+    """Evaluate each model on each set; each model is loaded once.
+
+    Returns:
+        Folder of an evaluation -> its rows, on rank 0; {} on the others.
+
+    """
     # These imports take seconds; --help and errors in options do not wait for them.
+    import sys
+    from functools import partial
+    from pathlib import Path
+
+    from cocos.assembly.data import plan_trajectories
+    from cocos.assembly.prompts import prompt_protocol
     from cocos.evaluation.generator import chat_template_warning, open_generator
     from cocos.evaluation.resumption import open_run_executor
     from cocos.evaluation.run import evaluate, merge_and_summarize, start_line, start_or_resume
-    from cocos.files.durable import save_json
-    from cocos.report.contents import Report
-    from cocos.report.finished_runs import load_runs
-    from cocos.report.report_files import save_report
+    from cocos.evaluation.sample_files import finished_work
 
-    models = dict.fromkeys(args.model_name_or_path for args in configs)
-    if len(models) > 1 and suite.generator != "api":
-        from cocos.generation.checkpoint_files import check_checkpoint
-
-        for model in models:
-            check_checkpoint(model)
-    protocol = prompt_protocol(suite)
+    check_models(configs)
+    protocol = prompt_protocol(configs[0])
     # All of them first, so that a mistake in the last set is found before the first is played.
     plans = [(args, Path(args.output_dir), plan_trajectories(args, protocol)) for args in configs]
-    generator, loaded = None, ""  # each model is loaded once, for all sets
+    generator, loaded = None, ""
     rows: dict[Path, Sequence[SampleRow]] = {}
     for args, folder, trajectories in plans:
         exit_on_ctrl_c(partial(finished_work, folder))
@@ -75,17 +82,36 @@ def main() -> None:
                 if generator is None or loaded != args.model_name_or_path:
                     generator = None  # makes room for the next model
                     generator, loaded = open_generator(args, evaluation.state.print), args.model_name_or_path
-                    if not parser.gives("protocol") and (warning := chat_template_warning(args, generator)):
+                    if not is_protocol_given and (warning := chat_template_warning(args, generator)):
                         evaluation.state.print(warning, file=sys.stderr)
                 evaluate(evaluation, generator, protocol)
             outcome = merge_and_summarize(evaluation)
         if outcome is not None:  # only rank 0 reports
-            save_json(outcome.metrics, folder / "metrics.json")
-            rows[folder] = outcome.rows
-            if len(plans) > 1:
-                save_report(Report(load_runs([folder], rows)), folder)
-    if rows:
-        save_reports(rows, output_dir, len(models))
+            rows[folder] = save_outcome(outcome, folder, is_alone=len(plans) == 1)
+    return rows
+
+
+def check_models(configs: "Sequence[EvalConfig]") -> None:
+    """Check the files of several models: a mistake in the last is found before the first is loaded."""
+    from cocos.generation.checkpoint_files import check_checkpoint
+
+    models = dict.fromkeys(args.model_name_or_path for args in configs)
+    if len(models) > 1 and configs[0].generator != "api":
+        for model in models:
+            check_checkpoint(model)
+
+
+def save_outcome(outcome: "Outcome", folder: "Path", is_alone: bool) -> "Sequence[SampleRow]":
+    """Write the metrics and, of one among several evaluations, the report; return the rows."""
+    from cocos.files.durable import save_json
+    from cocos.report.contents import Report
+    from cocos.report.finished_runs import load_runs
+    from cocos.report.report_files import save_report
+
+    save_json(outcome.metrics, folder / "metrics.json")
+    if not is_alone:
+        save_report(Report(load_runs([folder], {folder: outcome.rows})), folder)
+    return outcome.rows
 
 
 def save_reports(rows: "Mapping[Path, Sequence[SampleRow]]", output_dir: "Path", num_models: int) -> None:
