@@ -11,8 +11,8 @@
     page.py        cocos page        make page                   web page: try a model, read reports
     doctor.py      cocos doctor                                  what is installed, and what the sandbox keeps
 
-A module imports its runner at its top, and all else in `main`: --help and mistakes are then quick, and Ctrl-C
-is one line from the start.
+`prepare_summary.py` prints what cocos prepare has done. A module imports its runner at its top, and all else
+in `main`: --help and mistakes are then quick, and Ctrl-C is one line from the start.
 """
 
 import sys

@@ -18,38 +18,31 @@ prepares every public set. Each has its own --help.
 import argparse
 import difflib
 import os
-import re
-import shlex
 import shutil
 import signal
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
 
 from cocos.assembly.programs import open_executor
+from cocos.commands.prepare_summary import describe_counts, print_summary
 from cocos.commands.runner import exit_on_ctrl_c
 from cocos.config.arguments import add_options
 from cocos.config.command_line import PlainParser
-from cocos.config.option import option, require_options
-from cocos.dataprep.checks.findings import FINDING_KINDS, KEPT, Finding
 from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.code_base import DROPPED, REPOSITORY, code_base_source
 from cocos.dataprep.data_set import journal_path, prepare_data_set
-from cocos.dataprep.formats.conversion import MBPP_FIELDS
-from cocos.dataprep.options import CheckOptions, PreparationOptions
-from cocos.dataprep.preparation import PreparationReport, read_splits, run_check
+from cocos.dataprep.options import CheckOptions, PreparationOptions, PrepareOptions
+from cocos.dataprep.preparation import run_check
+from cocos.dataprep.preparation_report import PreparationReport
 from cocos.dataprep.prepared_files import read_benchmarks, read_prepared
 from cocos.dataprep.public_sets import fetch_raw_file
 from cocos.dataprep.readers import SUFFIXES, input_files
-from cocos.dataprep.row_hints import columns_example, file_command
+from cocos.dataprep.row_hints import file_command
 from cocos.dataprep.sources import NOT_STATED, PUBLIC_SOURCES, Source, custom_source
-from cocos.files.json_lines import read_rows
-from cocos.files.markdown import markdown_table
 from cocos.files.output_folder import check_output_folder, new_folder
 
 FILE_SOURCES = ("jsonl", "csv", "parquet", "repository")
@@ -66,49 +59,6 @@ EXAMPLES = """examples:
       --against humaneval=HumanEval.jsonl.gz
   cocos prepare public --output_dir data/public
 """
-
-
-@dataclass
-class OwnSetOptions:
-    """Description of the user's own set."""
-
-    group: ClassVar[str] = "your own set"
-
-    columns: list[str] = option(
-        "data",
-        [],
-        "pairs FIELD=COLUMN of columns whose names differ from the MBPP fields, such as text=question",
-    )
-    tests: Literal["list", "lines", "check", "pytest"] = option(
-        "data", "list", "format of test_list: a list, lines of asserts, HumanEval's check() or a pytest file"
-    )
-    licence: str = option("data", "", "licence, for the card (default: not stated)")
-
-
-@dataclass
-class PrepareOptions(OwnSetOptions, PreparationOptions):
-    """Options of the preparation of one set."""
-
-    group: ClassVar[str] = "files"
-
-    output_dir: str = option("run", "", "new or empty folder for the files")
-    input: Path | None = option(
-        "data", None, "file, or folder of train, validation and test files (default: download from the hub)"
-    )
-    revision: str | None = option("data", None, "commit or tag on the hub (default: the newest)")
-
-    def __post_init__(self) -> None:
-        PreparationOptions.__post_init__(self)
-        require_options(self, "output_dir")
-        for pair in self.columns:
-            field, _, column = pair.partition("=")
-            if field not in MBPP_FIELDS and column in MBPP_FIELDS:
-                raise ValueError(f"--columns: {pair}: the field comes first; give {column}={field}")
-            if field not in MBPP_FIELDS or not column:
-                raise ValueError(f"--columns: {pair}: give FIELD=COLUMN with one of {', '.join(MBPP_FIELDS)}")
-        fields = Counter(pair.partition("=")[0] for pair in self.columns)
-        if twice := [field for field, count in fields.items() if count > 1]:
-            raise ValueError(f"--columns names {twice[0]} {fields[twice[0]]} times; give it one column")
 
 
 def convert_parser() -> PlainParser:
@@ -219,40 +169,8 @@ def convert(name: str, options: PrepareOptions, words: Sequence[str]) -> int:
         raise ValueError(f"--splits: {options.input or name} has its own splits; leave the option out")
     with _output_folder(output_dir, options) as (folder, journal):
         report = prepare_data_set(source, inputs, options, folder, journal, options.revision, open_executor)
-    print(
-        f"{report.rows_in} rows read, {report.dropped.total()} dropped, {_describe(report.counts)}; "
-        f"written to {output_dir}"
-    )
-    if notes := _unused(report, options.columns):
-        print(notes)
-    if name == REPOSITORY:
-        _print_yields(output_dir)
-    for kind, count in sorted(report.findings.items()):
-        print(f"{count} {kind}: {FINDING_KINDS[kind]} (findings.jsonl)")
-    _print_findings(output_dir, report, options.drop, words)
+    print_summary(report, output_dir, name, options, words)
     return 0
-
-
-LONGEST_LIST = 10
-
-
-def _print_findings(
-    folder: Path, report: PreparationReport, dropped: Sequence[str], words: Sequence[str]
-) -> None:
-    """Print the first findings about rows that were kept, and the command that leaves these rows out."""
-    kinds = [kind for kind in FINDING_KINDS if kind in report.findings and kind not in (*KEPT, *dropped)]
-    if not kinds:
-        return
-    rows = (row for _, row in read_rows(folder / "findings.jsonl") if isinstance(row, dict))
-    for row in islice((row for row in rows if row["kind"] in kinds), LONGEST_LIST):
-        print(f"  {Finding(**row)}")
-    if (more := sum(report.findings[kind] for kind in kinds) - LONGEST_LIST) > 0:
-        print(f"  and {more} more in findings.jsonl")
-    given = [
-        word for word, last in zip(words, ("", *words), strict=False) if "--output_dir" not in (word, last)
-    ]
-    changed = ["--drop", *dropped, *kinds, "--output_dir", f"{folder}_dropped"]
-    print(f"to leave these rows out: {shlex.join(['cocos', 'prepare', *given, *changed])}")
 
 
 @contextmanager
@@ -274,50 +192,12 @@ def _output_folder(output_dir: Path, options: PreparationOptions) -> Iterator[tu
             signal.signal(signal.SIGINT, former_handler)
 
 
-def _unused(report: PreparationReport, columns: Sequence[str]) -> str:
-    """Return which columns gave no field, and that no problem has a reference; "" for neither."""
-    names = sorted(report.unused)
-    notes = [f"columns that are not used: {', '.join(names)}"] if names else []
-    if not report.has_references:
-        words = shlex.join(columns_example(names, ["code"], columns))
-        example = f"; name its column: {words}" if names else ""
-        notes.append(f"no problem has a reference, so none was checked{example}")
-    return "; ".join(notes)
-
-
-LONGEST_TABLE = 20
-
-
-def _print_yields(folder: Path) -> None:
-    """Print the problems and the reasons of the files of a code base, those with most of both first."""
-    problems = Counter(problem.task_id.rpartition(":")[0] for _, problem in read_splits(folder))
-    reasons: dict[str, Counter[str]] = defaultdict(Counter)
-    for _, row in read_rows(folder / "dropped.jsonl") if (folder / "dropped.jsonl").exists() else ():
-        assert isinstance(row, dict)
-        # Without the name before a reason, and the particulars after it.
-        reason = re.split(r"[:;(]", row["detail"].partition(" ")[2])[0].strip()
-        path = str(row.get("task_id") or row["place"]).rpartition(":")[0]
-        reasons[path][reason if row["kind"] == "malformed" else row["kind"]] += 1
-    files = sorted({*problems, *reasons}, key=lambda file: -problems[file] - reasons[file].total())
-    cells = [(file, str(problems[file]), _most(reasons[file], 3)) for file in files[:LONGEST_TABLE]]
-    if others := files[LONGEST_TABLE:]:
-        num_problems = str(sum(problems[file] for file in others))
-        cells.append((f"{len(others)} other files", num_problems, "see dropped.jsonl"))
-    total: Counter[str] = sum(reasons.values(), Counter())
-    cells.append(("all", str(problems.total()), _most(total, 8)))
-    print(markdown_table(("file", "problems", "not, and why"), cells))
-
-
-def _most(reasons: Counter[str], count: int) -> str:
-    return ", ".join(f"{number} {reason}" for reason, number in reasons.most_common(count))
-
-
 def check(paths: Sequence[Path], options: CheckOptions) -> int:
     """Run the checks on prepared data sets; return 1 if there are findings."""
     # The first pass validates every row, so that a malformed one is reported before the slow checks start.
     counts = Counter(split for split, _ in read_prepared(paths))
     benchmarks = list(read_benchmarks(options.against))
-    print(_describe(counts))
+    print(describe_counts(counts))
     report = PreparationReport(Path(), counts=counts)
     path = journal_path(paths[0])
     is_kept = "references" in options.checks and os.access(path.parent, os.W_OK)
@@ -348,15 +228,11 @@ def prepare_public(output_dir: Path, raw_folder: Path | None) -> int:
                 continue
             with _output_folder(folder, options) as (partial, journal):
                 report = prepare_data_set(source, [(raw, None)], options, partial, journal)
-            print(f"{source.name}: {_describe(report.counts)}; written to {folder}")
+            print(f"{source.name}: {describe_counts(report.counts)}; written to {folder}")
         except (ValueError, OSError) as error:
             failed += 1
             print(f"{source.name}: failed: {' '.join(str(error).split())}", file=sys.stderr)
     return int(failed > 0)
-
-
-def _describe(counts: Counter[str]) -> str:
-    return ", ".join(f"{split} {count}" for split, count in counts.items())
 
 
 def _source(name: str, options: PrepareOptions) -> Source:

@@ -3,6 +3,7 @@
     public_sets.py            a problem file by reference, as hub:mbpp/test; raw files and their cache
     data_set.py               a data set from its rows to a folder with its manifest and card
     preparation.py            convert, check, drop rows, report
+    preparation_report.py     what was read, dropped and found
     options.py                options of a preparation, and of the checks alone
     dataset_card.py           README.md with counts, by which `datasets` loads the folder
     prepared_files.py         problems of prepared files, and of benchmarks to compare them with
@@ -21,6 +22,7 @@
         doctests.py           a docstring -> its description, and a test per example
         input_tests.py        a call and its expected value -> a test
         pytest_files.py       a pytest or unittest file -> independent tests
+        shown_tests.py        tests -> those that prompts may show, and hidden ones
         source_edits.py       edits of programs, and the names that their statements read and bind
     expected_values.py        expected values, computed by the references in the sandbox
     checks/                   what `--checks` finds

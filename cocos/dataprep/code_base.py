@@ -13,15 +13,16 @@ import copy
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
 from cocos.dataprep.checks.reference_checks import asserts
-from cocos.dataprep.formats.conversion import MAX_TESTS, VISIBLE_TESTS, Converted, from_mbpp
+from cocos.dataprep.formats.conversion import Converted, from_mbpp
 from cocos.dataprep.formats.doctests import description, split_docstring
 from cocos.dataprep.formats.humaneval import group_by_assert
 from cocos.dataprep.formats.pytest_files import split_test_module
+from cocos.dataprep.formats.shown_tests import divide_tests
 from cocos.dataprep.formats.source_edits import defined_names, global_reads
 from cocos.dataprep.module_index import CodeBase, Module, Origin
 from cocos.dataprep.readers import RawRow
@@ -150,41 +151,48 @@ def _problem(
     reference = code_base.program([(path, node.name)])
     docstrings = _docstrings(node)
     text = _text(node, docstrings, ast.get_docstring(module.tree) or "")
+    tests, left_out, helpers = _doctests(code_base, (path, node.name), docstrings.values())
+    tests = [test for test in (*tests, *of_files) if node.name in global_reads(test)]
+    if not tests:
+        raise ValueError("; ".join(["has no test that calls it", *left_out[:1]]))
+    visible, hidden, surplus = divide_tests(tests)
+    return {
+        "task_id": f"{path}:{node.name}",
+        "text": text,
+        "code": reference.source,
+        "test_list": list(visible),
+        "hidden_test_list": list(hidden),
+        "test_setup_code": code_base.program(sorted(helpers)).source.strip(),
+        "entry_point": node.name,
+        "left_out": left_out + surplus,
+    }
+
+
+def _doctests(
+    code_base: CodeBase, origin: Origin, docstrings: Iterable[str]
+) -> tuple[list[str], list[str], set[Origin]]:
+    """Return the tests of docstrings, why others are left out, and the definitions that the tests need."""
     tests: list[str] = []
     left_out: list[str] = []
     helpers: set[Origin] = set()
-    for docstring in docstrings.values():
+    path, name = origin
+    for docstring in docstrings:
         extracted = split_docstring(docstring)
         left_out += extracted.left_out
         for test in extracted.tests:
             tree = parse(test)
             imports = code_base.inlined_imports(path, tree)
             test = ast.unparse(imports.visit(tree))
-            used = _origins(code_base, path, test, imports.used) - {(path, node.name)}
+            used = _origins(code_base, path, test, imports.used) - {origin}
             try:
-                if (path, node.name) in code_base.program(used).definitions:
-                    names = ", ".join(sorted(name for _, name in used))
-                    raise ValueError(f"needs {names}, which need {node.name}")
+                if origin in code_base.program(used).definitions:
+                    raise ValueError(f"needs {', '.join(sorted(n for _, n in used))}, which need {name}")
             except ValueError as reason:
                 left_out.append(f"{test[:60]!r}: {reason}")
             else:
                 tests.append(test)
                 helpers |= used
-    tests = list(dict.fromkeys([*tests, *of_files]))
-    tests = [test for test in tests if node.name in global_reads(test)]
-    if not tests:
-        raise ValueError("; ".join(["has no test that calls it", *left_out[:1]]))
-    left_out += [f"test {number}: more than {MAX_TESTS}" for number in range(MAX_TESTS + 1, len(tests) + 1)]
-    return {
-        "task_id": f"{path}:{node.name}",
-        "text": text,
-        "code": reference.source,
-        "test_list": tests[:VISIBLE_TESTS],
-        "hidden_test_list": tests[VISIBLE_TESTS:MAX_TESTS],
-        "test_setup_code": code_base.program(sorted(helpers)).source.strip(),
-        "entry_point": node.name,
-        "left_out": left_out,
-    }
+    return tests, left_out, helpers
 
 
 def _docstrings(node: Definition) -> dict[str, str]:

@@ -16,7 +16,8 @@ from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.dataset_card import dataset_card
 from cocos.dataprep.hub import read_hub
 from cocos.dataprep.options import PreparationOptions
-from cocos.dataprep.preparation import OpenExecutor, PreparationReport, prepare, read_splits
+from cocos.dataprep.preparation import OpenExecutor, prepare, read_splits
+from cocos.dataprep.preparation_report import PreparationReport
 from cocos.dataprep.readers import RawRow, read_file
 from cocos.dataprep.sources import Source
 from cocos.files.durable import save_json

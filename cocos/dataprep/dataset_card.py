@@ -8,7 +8,7 @@ from pathlib import Path
 from cocos.dataprep.checks.findings import FINDING_KINDS
 from cocos.dataprep.checks.reference_checks import NUM_SEEDS
 from cocos.dataprep.options import PreparationOptions
-from cocos.dataprep.preparation import PreparationReport
+from cocos.dataprep.preparation_report import PreparationReport
 from cocos.dataprep.readers import SPLITS
 from cocos.dataprep.sources import NOT_STATED, Source
 from cocos.files.markdown import markdown_table
@@ -60,9 +60,8 @@ def dataset_card(
     fields: set[str] = set()  # that occur in a row
     has_references = False
     licences: Counter[str] = Counter()
-    values: dict[str, Counter[float]] = defaultdict(
-        Counter
-    )  # what is measured -> value -> number of problems
+    # What is measured -> value -> number of problems.
+    values: dict[str, Counter[float]] = defaultdict(Counter)
     for _, problem in problems:
         fields |= problem_to_row(problem).keys()
         has_references |= bool(problem.code.strip())
@@ -72,13 +71,7 @@ def dataset_card(
         values["tests"][len(problem.scored_tests)] += 1
         if problem.solve_rate is not None:
             values["solve rate"][problem.solve_rate] += 1
-    ordered = {name: sorted(counts.elements()) for name, counts in values.items()}
-    quantiles = {
-        name: [f"{of[(len(of) - 1) * part // 4]:g}" for part in range(5)] for name, of in ordered.items()
-    }
-    sizes = [
-        (name, least, ", ".join(quartiles), most) for name, (least, *quartiles, most) in quantiles.items()
-    ]
+    sizes = [_quantiles(name, sorted(counts.elements())) for name, counts in values.items()]
     split_rows = [
         (name, str(file["problems"]), f"`{file['sha256']}`")
         for name, file in files.items()
@@ -101,6 +94,11 @@ def dataset_card(
         checks=_describe_checks(report, options, has_references),
         findings=_describe_findings(report),
     )
+
+
+def _quantiles(name: str, ordered: list[float]) -> tuple[str, str, str, str]:
+    least, *quartiles, most = (f"{ordered[(len(ordered) - 1) * part // 4]:g}" for part in range(5))
+    return name, least, ", ".join(quartiles), most
 
 
 def _header(report: PreparationReport, source: Source, fields: set[str], licences: set[str]) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from cocos.dataprep.formats.conversion import MAX_TEST_CHARS, Converted
+from cocos.dataprep.formats.conversion import Converted
 from cocos.dataprep.formats.input_tests import literal
+from cocos.dataprep.formats.shown_tests import MAX_TEST_CHARS
 from cocos.executor import Executor, Program, Status, Verdict
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem

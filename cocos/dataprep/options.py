@@ -1,12 +1,15 @@
-"""Options of a preparation (the shares of the splits among them), and of the checks alone."""
+"""Options of a preparation (the shares of the splits, your own set's columns), and of the checks alone."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
 from cocos.config.executor_options import ExecutorOptions
-from cocos.config.option import option
+from cocos.config.option import option, require_options
 from cocos.dataprep.checks.findings import FINDING_KINDS, KEPT
+from cocos.dataprep.formats.conversion import MBPP_FIELDS
 from cocos.dataprep.prepared_files import benchmark_files
 
 Check = Literal["references", "overlap"]
@@ -92,6 +95,49 @@ class PreparationOptions(CheckOptions):
         if self.solved and not 0 <= self.solved[0] <= self.solved[1] <= 1:
             low, high = self.solved
             raise ValueError(f"--solved {low:g} {high:g}: give two numbers with 0 <= LOW <= HIGH <= 1")
+
+
+@dataclass
+class OwnSetOptions:
+    """Description of the user's own set."""
+
+    group: ClassVar[str] = "your own set"
+
+    columns: list[str] = option(
+        "data",
+        [],
+        "pairs FIELD=COLUMN of columns whose names differ from the MBPP fields, such as text=question",
+    )
+    tests: Literal["list", "lines", "check", "pytest"] = option(
+        "data", "list", "format of test_list: a list, lines of asserts, HumanEval's check() or a pytest file"
+    )
+    licence: str = option("data", "", "licence, for the card (default: not stated)")
+
+
+@dataclass
+class PrepareOptions(OwnSetOptions, PreparationOptions):
+    """Options of the preparation of one set."""
+
+    group: ClassVar[str] = "files"
+
+    output_dir: str = option("run", "", "new or empty folder for the files")
+    input: Path | None = option(
+        "data", None, "file, or folder of train, validation and test files (default: download from the hub)"
+    )
+    revision: str | None = option("data", None, "commit or tag on the hub (default: the newest)")
+
+    def __post_init__(self) -> None:
+        PreparationOptions.__post_init__(self)
+        require_options(self, "output_dir")
+        for pair in self.columns:
+            field, _, column = pair.partition("=")
+            if field not in MBPP_FIELDS and column in MBPP_FIELDS:
+                raise ValueError(f"--columns: {pair}: the field comes first; give {column}={field}")
+            if field not in MBPP_FIELDS or not column:
+                raise ValueError(f"--columns: {pair}: give FIELD=COLUMN with one of {', '.join(MBPP_FIELDS)}")
+        fields = Counter(pair.partition("=")[0] for pair in self.columns)
+        if twice := [field for field, count in fields.items() if count > 1]:
+            raise ValueError(f"--columns names {twice[0]} {fields[twice[0]]} times; give it one column")
 
 
 def _check_shares(shares: tuple[float, ...]) -> None:

@@ -6,9 +6,9 @@ Every step streams. Memory holds only the ids and what the checks need to rememb
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from tqdm import tqdm
@@ -20,6 +20,7 @@ from cocos.dataprep.checks.reference_checks import check_references
 from cocos.dataprep.expected_values import with_expected_values
 from cocos.dataprep.formats.conversion import Converted
 from cocos.dataprep.options import CHECKS, CheckOptions, PreparationOptions
+from cocos.dataprep.preparation_report import PreparationReport
 from cocos.dataprep.prepared_files import read_benchmarks, require_new_id
 from cocos.dataprep.readers import SPLITS, RawRow, read_solve_rates
 from cocos.dataprep.sources import Source, convert_row
@@ -38,43 +39,6 @@ from cocos.problems import DataError, Problem
 
 MAX_FEW = 1000  # problems of a set in which a split may be filled by hand
 OpenExecutor = Callable[[ExecutorOptions], Executor]
-
-
-@dataclass
-class PreparationReport:
-    """Result of a preparation. `rows_in` is the sum of `counts` and `dropped`."""
-
-    folder: Path  # folder of dropped.jsonl and findings.jsonl
-    rows_in: int = 0  # rows read
-    counts: Counter[str] = field(default_factory=Counter)  # split -> problems
-    dropped: Counter[str] = field(default_factory=Counter)  # kind -> dropped rows
-    findings: Counter[str] = field(default_factory=Counter)  # kind -> findings
-    isolation: str | None = None  # isolation level at which references were executed; None if they were not
-    packages: tuple[str, ...] = ()  # third-party packages that references could import, with their versions
-    unused: set[str] = field(default_factory=set)  # columns that give no field
-    has_references: bool = False  # a problem had one
-    has_solve_rates: bool = False  # a problem had one
-    first_error: str = ""  # what was wrong with the first malformed row, or ""
-
-    def add_dropped(self, kind: str, **row: str) -> None:
-        """Count a dropped row and append it to dropped.jsonl.
-
-        Args:
-            kind: The kind of the finding for which it is dropped.
-            row: What dropped.jsonl says about it.
-
-        """
-        self.dropped[kind] += 1
-        self._append("dropped.jsonl", {"kind": kind, **row})
-
-    def add_finding(self, finding: Finding) -> None:
-        """Count a finding and append it to findings.jsonl."""
-        self.findings[finding.kind] += 1
-        self._append("findings.jsonl", {k: v for k, v in asdict(finding).items() if v})
-
-    def _append(self, name: str, row: dict) -> None:
-        with open(self.folder / name, "a", encoding="utf-8") as file:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def prepare(
@@ -176,74 +140,76 @@ def _convert(
     open_executor: OpenExecutor | None,
 ) -> None:
     """Write the converted rows to the files of their splits, and fill the report's counts."""
-    seen: set[bytes] = set()
-    rates = read_solve_rates(Path(options.profile)) if options.profile else {}
     assigned: list[Assigned] = []
-    errors = RowErrors()
     with (
         SplitWriter(report.folder) as writer,
         _open_executor(options, report, open_executor)
         if source.executes_references
         else nullcontext() as executor,
     ):
-        for place, raw_split, row in rows:
-            report.rows_in += 1
-            try:
-                if isinstance(row, DataError):
-                    raise row
-                converted = convert_row(source, row, place)
-                require_new_id(converted.problem, place, seen)
-                if (rate := rates.get(converted.problem.task_id)) is not None:
-                    rated = replace(converted.problem, solve_rate=round(rate, 4))
-                    converted = converted._replace(problem=rated)
-                if executor is not None:
-                    converted = with_expected_values(converted, place, executor)
-                report.unused.update(converted.unused)
-                report.has_references |= bool(converted.problem.code.strip())
-                report.has_solve_rates |= converted.problem.solve_rate is not None
-                split = source.standard_split(converted.problem, place) or raw_split
-            except DataError as error:
-                if "malformed" not in options.drop:
-                    errors.add(place, error)
-                    continue
-                report.first_error = report.first_error or str(error)
-                # Without the folder: the output must not depend on where the input was.
-                short_place = Path(str(place)).name if isinstance(place.path, Path) else str(place)
-                report.add_dropped(
-                    "malformed", place=short_place, detail=str(error).removeprefix(f"{place}: ")
-                )
-                continue
-            task_id = converted.problem.task_id
-            kind, reason = _unwanted(converted, options)
-            if kind:
-                report.first_error = report.first_error or reason
-                report.add_dropped(kind, task_id=task_id, detail=reason)
-                continue
+        for split, converted in _convertible(rows, source, options, report, executor):
             if not split:
                 point = split_point(converted, options.seed)
                 split = assign_split(point, options.splits)
                 if len(assigned) < MAX_FEW:
-                    assigned.append(Assigned(point, split, task_id))
-            for edit in converted.edits:
-                report.add_finding(Finding("edited", split, task_id, edit))
-            for reason in converted.left_out:
-                report.add_finding(Finding("test_left_out", split, task_id, reason[:300]))
+                    assigned.append(Assigned(point, split, converted.problem.task_id))
+            report.add_edits(converted, split)
             writer.write(split, hide_tests(converted.problem, options.hide_tests, options.seed))
-    errors.raise_any("; --drop malformed leaves them out" if seen else "")
     report.counts = writer.counts
-    if rates and not report.has_solve_rates:
-        raise DataError(
-            f"--profile {options.profile} contains none of the problems; give the profile of this set, whose "
-            "task_ids are those of the rows"
-        )
     if assigned:
         if len(assigned) < MAX_FEW:
             _move_rows(fill_empty_splits(assigned, options.splits), report)
         _require_rows_in_splits(report.counts, options.splits)
 
 
-def _unwanted(converted: Converted, options: PreparationOptions) -> tuple[str, str]:
-    """Return the kind and the reason for which the options drop a row; two empty texts if it is kept."""
+def _convertible(
+    rows: Iterable[RawRow],
+    source: Source,
+    options: PreparationOptions,
+    report: PreparationReport,
+    executor: Executor | None,
+) -> Iterator[tuple[str | None, Converted]]:
+    """Yield (split or None, problem) of the rows that are kept; then raise DataError for malformed ones."""
+    seen: set[bytes] = set()
+    rates = read_solve_rates(Path(options.profile)) if options.profile else {}
+    errors = RowErrors()
+    for raw in rows:
+        report.rows_in += 1
+        try:
+            converted = _converted(raw, source, rates, executor)
+            require_new_id(converted.problem, raw.place, seen)
+            split = source.standard_split(converted.problem, raw.place) or raw.split
+        except DataError as error:
+            add = report.add_malformed if "malformed" in options.drop else errors.add
+            add(raw.place, error)
+            continue
+        report.add_row(converted)
+        if unwanted := _unwanted(converted, options):
+            report.add_unwanted(converted.problem.task_id, *unwanted)
+        else:
+            yield split, converted
+    errors.raise_any("; --drop malformed leaves them out" if seen else "")
+    if rates and not report.has_solve_rates:
+        raise DataError(
+            f"--profile {options.profile} contains none of the problems; give the profile of this set, whose "
+            "task_ids are those of the rows"
+        )
+
+
+def _converted(
+    raw: RawRow, source: Source, rates: Mapping[str, float], executor: Executor | None
+) -> Converted:
+    """Return the problem of a row, with its solve rate and, if an executor is given, its expected values."""
+    if isinstance(raw.row, DataError):
+        raise raw.row
+    converted = convert_row(source, raw.row, raw.place)
+    if (rate := rates.get(converted.problem.task_id)) is not None:
+        converted = converted._replace(problem=replace(converted.problem, solve_rate=round(rate, 4)))
+    return with_expected_values(converted, raw.place, executor) if executor is not None else converted
+
+
+def _unwanted(converted: Converted, options: PreparationOptions) -> tuple[str, str] | None:
+    """Return the kind and the reason for which the options drop a row; None if it is kept."""
     problem = converted.problem
     if options.dates and not options.dates[0] <= converted.date <= options.dates[1]:
         return "date", f"published on {converted.date}" if converted.date else "the row has no date"
@@ -257,7 +223,7 @@ def _unwanted(converted: Converted, options: PreparationOptions) -> tuple[str, s
         if not low <= problem.solve_rate <= high:
             rate = f"solved in {problem.solve_rate:.0%} of the samples"
             return "solve_rate", f"{rate}, not in {low:.0%} to {high:.0%}"
-    return "", ""
+    return None
 
 
 def _move_rows(moves: Iterable[tuple[Assigned, str]], report: PreparationReport) -> None:

@@ -72,18 +72,26 @@ def read_file(path: Path, split: str | None = None, is_csv: bool = False) -> Ite
         DataError: The file as a whole cannot be read.
 
     """
-    name = path.name.lower().removesuffix(".gz")
-    if name.endswith((".csv", ".tsv")) or (
-        is_csv and not _start(path).lstrip().startswith(("{", "[", "PAR1"))
-    ):
-        yield from (RawRow(place, split, row) for place, row in _read_csv(path))
-    elif name.endswith(".parquet") or (path.is_file() and first_bytes(path).startswith(b"PAR1")):
-        yield from (RawRow(place, split, row) for place, row in _read_parquet(path))
+    kind = table_kind(path)
+    if not kind and is_csv and not _start(path).lstrip().startswith(("{", "[")):
+        kind = "CSV"
+    if kind:
+        read = _read_csv if kind == "CSV" else _read_parquet
+        yield from (RawRow(place, split, row) for place, row in read(path))
     else:
         for place, row in read_rows_leniently(path):
             if not isinstance(row, (dict, DataError)):
                 row = DataError(f"{place}: expected a JSON object, found {type(row).__name__}")
             yield RawRow(place, split, row)
+
+
+def table_kind(path: Path) -> str:
+    """Return `CSV` or `Parquet` for a table, by its name or its first bytes; "" for another file."""
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith((".csv", ".tsv")):
+        return "CSV"
+    is_parquet = name.endswith(".parquet") or (path.is_file() and first_bytes(path).startswith(b"PAR1"))
+    return "Parquet" if is_parquet else ""
 
 
 def read_solve_rates(path: Path) -> dict[str, float]:

@@ -6,7 +6,7 @@ Used for error messages only: it decides by the names of columns and converts no
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from cocos.dataprep.readers import input_files, read_file
+from cocos.dataprep.readers import input_files, read_file, table_kind
 from cocos.files.bundled import command_line
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem, problem_from_row
@@ -55,11 +55,7 @@ def refuse_other_file(path: Path) -> None:
     """Raise DataError if a file is a CSV or Parquet file, and say how to convert it."""
     if not path.is_file():
         return
-    with open(path, "rb") as file:
-        is_parquet = file.read(4) == b"PAR1"
-    is_csv = path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
-    if is_parquet or is_csv:
-        kind = "Parquet" if is_parquet else "CSV"
+    if kind := table_kind(path):
         raise DataError(f"{path}: is a {kind} file, not JSON; convert it: {file_command(path)}")
 
 
@@ -78,8 +74,8 @@ def file_command(path: Path) -> str:
         first = {}
     row = first if isinstance(first, dict) else {}
     missing = missing_fields(row) if row else []
-    name = file.name.lower().removesuffix(".gz")
-    kind = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet"}.get(Path(name).suffix, "jsonl")
+    suffix = Path(file.name.lower().removesuffix(".gz")).suffix
+    kind = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet"}.get(suffix, "jsonl")
     if missing and (source := public_set(row)):
         return conversion_command(source, path)
     return conversion_command(kind, path, *_options(row, missing))
@@ -148,16 +144,12 @@ def describe_columns(names: Collection[str], missing: Sequence[str]) -> str:
 
 def columns_example(names: Sequence[str], missing: Sequence[str], given: Sequence[str] = ()) -> list[str]:
     """Return the words of an option --columns for the missing fields, with columns of likely names."""
-    unused = [name for name in names if not name.lower().endswith("id")]
-    columns = {}
+    columns: dict[str, str] = {}
     for field in missing:
-        likely = [name for word in LIKELY_WORDS[field] for name in unused if word in name.lower()]
-        columns[field] = likely[0] if likely else ""
-        unused = [name for name in unused if name not in likely[:1]]
-    unnamed = [field for field, column in columns.items() if not column]
-    rest = unused[0] if len(unused) == len(unnamed) == 1 else "COLUMN"
-    pairs = [f"{field}={column or rest}" for field, column in columns.items()]
-    return ["--columns", *given, *pairs]
+        unused = [n for n in names if not n.lower().endswith("id") and n not in columns.values()]
+        likely = (name for word in LIKELY_WORDS[field] for name in unused if word in name.lower())
+        columns[field] = next(likely, "COLUMN")
+    return ["--columns", *given, *(f"{field}={column}" for field, column in columns.items())]
 
 
 def conversion_command(source: str, path: str | Path, *options: str) -> str:

@@ -111,7 +111,7 @@ def read_rows_leniently(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Ite
             while start.strip(b"\xef\xbb\xbf \t\r\n") == b"" and (byte := file.read(1)):
                 start = byte
             is_list = start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
-        with open_bytes(path) as file:
+            file.seek(0)
             yield from _read_list(path, file) if is_list else _read_lines(path, file, max_line_bytes)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; give the path of a JSON or JSONL file") from None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from transformers import PretrainedConfig, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from cocos.assembly.data import TrainingData
 from cocos.assembly.objective import make_objective, own_reward
@@ -25,7 +25,7 @@ from cocos.executor import ExecutionResult
 from cocos.files.bundled import command_line
 from cocos.generation.tokenizer import TokenTranscripts
 from cocos.planning.lengths import TokenLengths, longest_prompts, measure_lengths
-from cocos.planning.memory import estimate, memory_text, model_text, run_model
+from cocos.planning.memory import Model, estimate, memory_text, model_text, run_model
 from cocos.problems import Problem
 from cocos.rollout import rollout
 from cocos.trajectories import Trajectory, as_program
@@ -62,8 +62,7 @@ def dry_run(
     row, updates = prompts_T[-1] + answer, run_updates(args, len(data.prompts))
     warnings = [
         changed,
-        *_data_warnings(args, updates, len(data.prompts)),
-        *_token_warnings(args, model.config, lengths, row, len(tokenizer)),
+        *_warnings(args, len(data.prompts), updates, model, lengths, row),
         *_reference_warnings(args, problem, checked),
     ]
     parts = [
@@ -135,8 +134,10 @@ def passes_warning(passes: float, most: int) -> str:
     ) * (passes > most)
 
 
-def _data_warnings(args: CoCoSConfig, updates: Updates, num_prompts: int) -> Iterator[str]:
-    """Yield the warnings about the problems and about what the run makes of them."""
+def _warnings(
+    args: CoCoSConfig, num_prompts: int, updates: Updates, model: Model, lengths: TokenLengths, row: int
+) -> Iterator[str]:
+    """Yield the warnings about the problems, what the run makes of them, and their lengths in tokens."""
     if num_prompts < (needed := args.generation_batch_size // args.num_generations):
         yield (
             f"{num_prompts} problems are fewer than the {needed} that are sampled together, so each of them "
@@ -144,17 +145,7 @@ def _data_warnings(args: CoCoSConfig, updates: Updates, num_prompts: int) -> Ite
         )
     yield updates.warning
     yield passes_warning(updates.passes, MOST_PASSES)
-    if args.reward == "random":
-        yield "--reward random: every program earns 0 or 1 by chance; this run is a control"
-    if args.placebo != "none":
-        yield f"--placebo {args.placebo}: prompts do not tell the truth; this run is a control"
-
-
-def _token_warnings(
-    args: CoCoSConfig, config: PretrainedConfig, lengths: TokenLengths, row: int, vocab: int
-) -> Iterator[str]:
-    """Yield the warnings about the longest row and references, in tokens, and about a tokenizer's size."""
-    if row > (context := config.max_position_embeddings):
+    if row > (context := model.config.max_position_embeddings):
         yield (
             f"turn {args.num_turns} may reach {row} tokens, beyond the model's context of {context}; lower "
             f"--max_completion_length, or leave out task {lengths.longest_task}"
@@ -162,8 +153,12 @@ def _token_warnings(
     if (needed := lengths.reference) > (most := args.max_completion_length):
         answers = "such answers would be truncated"
         yield f"a reference takes {needed} tokens, more than --max_completion_length {most}; {answers}"
-    if vocab > (known := config.vocab_size):
+    if (vocab := lengths.vocabulary) > (known := model.config.vocab_size):
         yield f"the tokenizer has {vocab} tokens, but the model only {known}; higher ids would fail"
+    if args.reward == "random":
+        yield "--reward random: every program earns 0 or 1 by chance; this run is a control"
+    if args.placebo != "none":
+        yield f"--placebo {args.placebo}: prompts do not tell the truth; this run is a control"
 
 
 def _reference_warnings(args: CoCoSConfig, problem: Problem, result: ExecutionResult) -> Iterator[str]:

@@ -33,6 +33,7 @@ class TokenLengths:
     longest_task: str  # id of the problem with the longest first prompt
     median_prompt: int  # median of the first prompts
     reference: int  # longest reference solution with [DONE]; 0 if no problem has one
+    vocabulary: int  # tokens of the tokenizer
 
 
 def measure_lengths(
@@ -47,6 +48,7 @@ def measure_lengths(
         longest_task=ranked[-1][1],
         median_prompt=ranked[len(ranked) // 2][0],
         reference=max(map(len, references), default=0),
+        vocabulary=len(transcripts.tokenizer),
     )
 
 

@@ -160,15 +160,9 @@ def test_the_plan_of_a_recipe_names_updates_and_memory(bare_base, recipe, sample
     is_installed = sampler == "vLLM"
     monkeypatch.setattr("cocos.config.trl_configs.find_spec", lambda name: name if is_installed else None)
     save_problems(load_problems(TOY / "boost.jsonl")[:64], tmp_path / "problems.jsonl")
-    words = (
-        "--config",
-        ROOT / f"configs/{recipe}.yaml",
-        "--model_name_or_path",
-        bare_base,
-        "--train_data",
-        tmp_path / "problems.jsonl",
-    )
-    words += ("--dev_data", "", "--report_to", "none", "--output_dir", tmp_path / "out")
+    words = ("--config", ROOT / f"configs/{recipe}.yaml", "--model_name_or_path", bare_base)
+    words += ("--train_data", tmp_path / "problems.jsonl", "--dev_data", "", "--report_to", "none")
+    words += ("--output_dir", tmp_path / "out")
     args = parse_options(CoCoSConfig, "", [*map(str, words)])
     text = dry_run(args, load_training_data(args), load_tokenizer(args.model_name_or_path))
     assert f"steps: {args.max_steps} updates of {args.global_batch_size} trajectories" in text
@@ -198,22 +192,11 @@ def test_every_recipe_has_a_plan_for_eight_ranks_with_vllm_and_without(bare_base
     """Eight processes of one launcher, without GPUs, plan all recipes; the first one prints."""
     save_problems(load_problems(TOY / "boost.jsonl")[:64], tmp_path / "problems.jsonl")
     recipes = [ROOT / f"configs/{name}.yaml" for name in RECIPES]
-    words = [
-        "--deepspeed",
-        "configs/deepspeed/zero2.json",
-        "--bf16",
-        "true",
-        "--report_to",
-        "none",
-        "--dry_run",
-    ]
+    words = shlex.split("--deepspeed configs/deepspeed/zero2.json --bf16 true --report_to none --dry_run")
     words += ["--model_name_or_path", str(bare_base), "--train_data", str(tmp_path / "problems.jsonl")]
     words += ["--dev_data", "", "--output_dir", str(tmp_path / "out")]
-    runs = [
-        [sampler, "--config", str(recipe), *words]
-        for recipe in recipes
-        for sampler in ("vLLM", "transformers")
-    ]
+    samplers = ("vLLM", "transformers")
+    runs = [[sampler, "--config", str(recipe), *words] for recipe in recipes for sampler in samplers]
     (tmp_path / "runs.json").write_text(json.dumps(runs))
     done = command(
         *("deepspeed", "--num_gpus", 8, "--master_port", free_port(), "tests/support/recipe_plans.py"),

@@ -31,9 +31,6 @@ from cocos.files.python_parser import parse
 from cocos.problems import DataError, Problem
 
 MBPP_FIELDS = tuple(field.name for field in fields(Problem))
-VISIBLE_TESTS = 3  # of a set that does not say which are shown: as many as MBPP shows
-MAX_TESTS = 30  # of one problem; a table of parameters may have thousands
-MAX_TEST_CHARS = 10_000  # a longer test would make a row of which the inputs of one test are the larger part
 TEST_FORMS = ("list", "lines", "check", "pytest")
 
 

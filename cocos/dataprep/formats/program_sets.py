@@ -14,17 +14,11 @@ import pickle
 import re
 import zlib
 
-from cocos.dataprep.formats.conversion import (
-    MAX_TEST_CHARS,
-    MAX_TESTS,
-    VISIBLE_TESTS,
-    Converted,
-    build_problem,
-    string_field,
-)
+from cocos.dataprep.formats.conversion import Converted, build_problem, string_field
 from cocos.dataprep.formats.humaneval import split_check_function
 from cocos.dataprep.formats.input_tests import Call, GeneratedTests
 from cocos.dataprep.formats.pytest_files import split_pytest_file
+from cocos.dataprep.formats.shown_tests import VISIBLE_TESTS, divide_tests
 from cocos.dataprep.formats.source_edits import global_reads
 from cocos.files.json_lines import DataError, Place
 from cocos.files.python_parser import parse
@@ -266,13 +260,7 @@ def _converted(place: Place, tests: object, **fields: str) -> Converted:
     """Return a problem whose first tests are visible and whose others are hidden."""
     if not isinstance(tests, list | tuple) or not all(isinstance(test, str) for test in tests):
         raise DataError(f"{place}: the tests are no list of strings; check that SOURCE names this data set")
-    kept = [test.strip() for test in dict.fromkeys(tests) if len(test) <= MAX_TEST_CHARS]
-    left_out = [f"a test has more than {MAX_TEST_CHARS} characters"] * (len(set(tests)) - len(kept))
-    left_out += [f"test {number}: more than {MAX_TESTS}" for number in range(MAX_TESTS + 1, len(kept) + 1)]
-    problem = build_problem(
-        place,
-        **{name: value for name, value in fields.items() if value},
-        test_list=tuple(kept[:VISIBLE_TESTS]),
-        hidden_test_list=tuple(kept[VISIBLE_TESTS:MAX_TESTS]),
-    )
+    visible, hidden, left_out = divide_tests(tests)
+    given = {name: value for name, value in fields.items() if value}
+    problem = build_problem(place, **given, test_list=visible, hidden_test_list=hidden)
     return Converted(problem, tuple(left_out))
