@@ -84,7 +84,7 @@ def longest_prompts(
         "\n\n".join(filter(None, [feedback_message(rules.feedback, p, r, rules.feedback_failures), repeated]))
         for p in problems
         for r in _failures(p, value, [1])
-    }
+    } or {repeated}  # without visible tests
     messages = (protocol.later_turn(is_closed=False, feedback=text) for text in told)
     longest = max(len(transcripts.extend([], Completion((), ""), m, protocol.is_chat)) for m in messages)
     return [longest_fresh(1) + turn * (max_answer + longest) for turn in range(num_turns)]

@@ -36,6 +36,8 @@ def test_without_feedback_it_is_the_longest_prompt_the_completions_and_the_instr
     prompts_T = longest_prompts(data.problems, generator, data.protocol, PAPER_RULES, 3, 20)
     assert prompts_T == [first, first + 20 + instruction, first + 2 * (20 + instruction)]
     assert longest_transcript(args, data, tokenizer) == first + 3 * 20 + 2 * instruction
+    blind = run("--visible_tests", 0, "--num_turns", 2, "--max_completion_length", 20)
+    assert 2 * 20 < longest_transcript(*blind) < first + 2 * 20 + instruction
 
 
 TOLD = ("--feedback", "error", "--on_repeat", "tell")
