@@ -1,4 +1,4 @@
-"""What a later prompt has of earlier turns (`--carry`), and everything that follows from it.
+"""Ways to carry earlier turns into a later prompt (`--carry`), and everything that depends on them.
 
 A further way is a class in `CARRIES`, and its name in `CarryKind`. Does not know models, rules or rows.
 """

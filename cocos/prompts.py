@@ -77,16 +77,20 @@ class PromptProtocol:
             turn: Number of the turn, from 1.
 
         """
-        tests, text, gap = self._shown_tests(problem, failed), problem.text, " "
-        if self.has_fences:
-            gap = "\n\n"
-            if problem.buggy_code:
-                text = text.replace(problem.buggy_code, self.answer(problem.buggy_code))
-        task = f"You are an expert Python programmer, and here is your task: {text}"
+        sentences = [f"You are an expert Python programmer, and here is your task: {self._task(problem)}"]
         if self.has_signature and (line := problem.signature) and line not in problem.text:
-            task += f"{gap}Your code should contain the line `{line}`."
-        request = f"{gap}Your code should pass these tests:\n\n{tests}" if tests else ""
-        return f"{self.prefix(problem)}{task}{request}\n\n{self.first_ending}"
+            sentences.append(f"Your code should contain the line `{line}`.")
+        if tests := self._shown_tests(problem, failed):
+            sentences.append(f"Your code should pass these tests:\n\n{tests}")
+        message = ("\n\n" if self.has_fences else " ").join(sentences)
+        return f"{self.prefix(problem)}{message}\n\n{self.first_ending}"
+
+    def _task(self, problem: Problem) -> str:
+        """Return the task, with the program to repair in a code block if the protocol has some."""
+        if not self.has_fences or not problem.buggy_code or problem.buggy_code not in problem.text:
+            return problem.text
+        before, program, after = problem.text.rpartition(problem.buggy_code)  # words before it may be equal
+        return f"{before}{self.answer(program)}{after}"
 
     def prefix(self, problem: Problem) -> str:
         """Return the examples before turn 1's message of a problem, which is never its own example."""

@@ -33,7 +33,7 @@ class Report:
 
     @cached_property
     def beginning(self) -> str:
-        """What was asked, and what came out."""
+        """The sentence on what was asked, and on what came out."""
         return beginning(self.runs)
 
     @cached_property
@@ -88,7 +88,7 @@ class Report:
 
     @cached_property
     def token_notes(self) -> list[str]:
-        """How to make a resampling run if there is none, and why runs have two accuracies."""
+        """A way to a resampling run if there is none, and the reasons why runs have two accuracies."""
         lacks = len(self.runs) == 1 and lacks_resampling(self.curves)
         advice = [resampling_advice(self.runs[0])] if lacks else []
         return [*advice, *filter(None, map(choice_note, self.curves))]

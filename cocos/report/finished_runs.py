@@ -89,7 +89,7 @@ class FinishedRun:
 
     @property
     def carry(self) -> Carry:
-        """What later prompts had of earlier turns."""
+        """The way in which earlier turns were carried into later prompts."""
         return named_carry(self.record["options"].get("carry", "transcript"))
 
     @property

@@ -1,4 +1,4 @@
-"""What one evaluation with several samples says of a model: its greedy program, pass@k, and best@k.
+"""Measures of one evaluation with several samples: its greedy program, pass@k, and best@k.
 
 `--num_samples 16 --temperature 0.8` plays the samples; `--num_samples 16 --num_turns 2 --carry nothing
 --temperature 0 0.8` also plays the greedy program, for which a problem's prompt is asked once.

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from accelerate import Accelerator
@@ -32,8 +32,15 @@ from cocos.rollout import InfraFailures, Play, play_turns, rollout
 from cocos.training.dynamic_sampling import Batch, Group, ProblemDraw, fill_batch
 from cocos.trajectories import Trajectory, begin, problems_of
 
-AnyPlay = TypeVar("AnyPlay", Trajectory, Play)
 Item = TypeVar("Item")
+
+
+class SampledBatch(NamedTuple):
+    """A batch of all ranks."""
+
+    batch: Batch
+    played_here: list[Trajectory]  # all trajectories that this rank has played for it
+    beside: Any  # what `meanwhile` returned; None: it was not called
 
 
 class RolloutPlayer:
@@ -87,91 +94,65 @@ class RolloutPlayer:
         self.draw = ProblemDraw(len(prompts), seed)
 
     def sample_batch(
-        self, indices: Sequence[int], meanwhile: Callable[[list[Trajectory]], None] | None = None
-    ) -> tuple[Batch, list[Trajectory]]:
+        self, indices: Sequence[int], meanwhile: Callable[[list[Trajectory]], Any] | None = None
+    ) -> SampledBatch:
         """Play the groups of one batch of all ranks.
 
         Args:
             indices: Prompt of each trajectory of this rank. Dynamic sampling plays prompts of its own draw
                 instead.
-            meanwhile: See `sample`. Not called, either, if the results decide which trajectories the batch
-                has (dynamic sampling), or if ranks play others than those of their `indices`.
-
-        Returns:
-            The batch, and all trajectories that this rank has played for it.
+            meanwhile: Called on all ranks together while the last programs run, with the trajectories, as yet
+                without results. Not called if the results decide which trajectories the batch has (dynamic
+                sampling), or if ranks play others than those of their `indices`.
 
         Raises:
             GenerationStopped: A rank was asked to stop. All ranks raise it together.
 
         """
         size, max_draws = self.options.num_generations, self.options.dynamic_sampling
-        played_here: list[Trajectory] = []
-        played: list[Trajectory] = []  # of all ranks
-
-        def play(drawn: Sequence[int]) -> list[Group]:
-            # With credit `last`, siblings share their first turns.
-            keep_whole = self.options.credit == "last"
-            share = share_of_groups(drawn, size, keep_whole, self.rank, self.num_ranks)
-            is_fixed = not max_draws and len(share) == len(indices)
-            sampled: list[Trajectory] | None = None
-            with suppress(GenerationStopped):  # on this rank; the others learn of it here
-                prompts = [self.prompts[index] for index in share]
-                sampled = self.sample(prompts, meanwhile if is_fixed else None)
-            by_rank = gather_object([sampled])
-            if sampled is None or None in by_rank:
-                raise GenerationStopped
-            played_here.extend(sampled)
-            trajectories = [trajectory for one in by_rank for trajectory in one][: len(drawn) * size]
-            played.extend(trajectories)
-            # A further draw may be small, so the limits apply to all trajectories of the batch.
-            InfraFailures(self.options.max_infra_share).add(played)
-            self._check_truncated(played)
-            siblings = [trajectories[start : start + size] for start in range(0, len(trajectories), size)]
-            groups = [self._group(index, group) for index, group in zip(drawn, siblings, strict=True)]
-            self._check_rewards(groups)
-            return groups
-
+        draws = _Draws(self, len(indices), None if max_draws else meanwhile)
         every_index = gather_object(list(indices))
         if max_draws:
-            return fill_batch(play, self.draw, len(every_index) // size, max_draws), played_here
-        return Batch(play(every_index[::size]), dropped=[], num_draws=0), played_here
+            batch = fill_batch(draws.play, self.draw, len(every_index) // size, max_draws)
+        else:
+            batch = Batch(draws.play(every_index[::size]), dropped=[], num_draws=0)
+        return SampledBatch(batch, draws.played_here, draws.beside)
 
-    def sample(
-        self, prompts: Sequence[Trajectory], meanwhile: Callable[[list[Trajectory]], None] | None = None
-    ) -> list[Trajectory]:
-        """Sample one trajectory of T turns per entry. With credit `last`, siblings share turns 1..T-1.
+    def sample(self, prompts: Sequence[Trajectory]) -> list[Trajectory] | None:
+        """Sample one trajectory of T turns per entry; None: this rank was asked to stop.
 
-        Args:
-            meanwhile: Called on all ranks together while the last programs run, with the trajectories, as yet
-                without results.
-
+        With credit `last`, siblings share turns 1..T-1.
         """
-        num_turns = self.options.num_turns
-        if meanwhile is None:
-            return self._sample(prompts, rollout)
-        plays: list[Play] | None = None
-        with suppress(GenerationStopped):
-            plays = self._sample(prompts, play_turns)
+        plays = self._begin(prompts)
+        return None if plays is None else [play.finish(self.options.num_turns) for play in plays]
+
+    def sample_beside(
+        self, prompts: Sequence[Trajectory], meanwhile: Callable[[list[Trajectory]], Any]
+    ) -> tuple[list[Trajectory] | None, Any]:
+        """Sample like `sample`; return also what `meanwhile` returned. (None, None): a rank was stopped."""
+        num_turns, plays = self.options.num_turns, self._begin(prompts)
         # The passes of `meanwhile` need all ranks.
         if not all(gather_object([plays is not None])) or plays is None:
-            raise GenerationStopped
+            return None, None
         pending = [played.result for play in plays for played in play.played]
         unfinished = [play.unfinished(num_turns) for play in plays]
-        self.hidden_s = overlap_s(pending, lambda: meanwhile(unfinished))
-        return [play.finish(num_turns) for play in plays]
+        found, self.hidden_s = call_beside(pending, lambda: meanwhile(unfinished))
+        return [play.finish(num_turns) for play in plays], found
 
-    def _sample(self, prompts: Sequence[Trajectory], play: Callable[..., list[AnyPlay]]) -> list[AnyPlay]:
+    def _begin(self, prompts: Sequence[Trajectory]) -> list[Play] | None:
+        """Sample all turns of trajectories, whose last programs may run on; None: this rank was stopped."""
         num_turns, size = self.options.num_turns, self.options.num_generations
         trajectories = [replace(prompt, sample=i % size) for i, prompt in enumerate(prompts)]
+        plays = None
+        # The exception ends here: raised in TRL's context, it would leave the model without ZeRO-3's hooks.
         with self._watched_generator() as generator, suppress(GenerationStopped):
             generator.is_stopped = self.is_stopped
             setup = (generator, self.executor, self.protocol)
             if self.options.credit == "last" and num_turns > 1:
                 shared = rollout(trajectories[::size], *setup, num_turns - 1, self.rules)
                 trajectories = [replace(t, turns=shared[i // size].turns) for i, t in enumerate(trajectories)]
-            return play(trajectories, *setup, num_turns, self.rules)
-        # Not raised inside the context: TRL's would leave the model without the hooks of ZeRO-3.
-        raise GenerationStopped
+            plays = play_turns(trajectories, *setup, num_turns, self.rules)
+        return plays
 
     def play_greedily(self, problems: Sequence[Problem]) -> list[Trajectory]:
         """Play one trajectory per problem at temperature 0, on all ranks; return those of all ranks."""
@@ -206,11 +187,12 @@ class RolloutPlayer:
             for turn in trajectory.turns
         ]
 
-    def _group(self, index: int, siblings: list[Trajectory]) -> Group:
+    def group(self, index: int, siblings: list[Trajectory]) -> Group:
+        """Return the group of a prompt, given by index, with its rewards."""
         rewards_G_T = [self.rewards(trajectory) for trajectory in siblings]
         return Group(index, siblings, rewards_G_T, make_objective(self.options))
 
-    def _check_rewards(self, groups: Sequence[Group]) -> None:
+    def check_rewards(self, groups: Sequence[Group]) -> None:
         """Raise ValueError if the user's function gives no turn of a batch a reward."""
         rewards = (reward for group in groups for rewards_T in group.rewards_G_T for reward in rewards_T)
         turns = (turn for group in groups for t in group.trajectories for turn in t.turns)
@@ -221,7 +203,8 @@ class RolloutPlayer:
                 "return a number for the turns that are to be trained"
             )
 
-    def _check_truncated(self, trajectories: Sequence[Trajectory]) -> None:
+    def check_truncated(self, trajectories: Sequence[Trajectory]) -> None:
+        """Raise ValueError if too many of the sampled completions were truncated."""
         truncated = [
             turn.completion.is_truncated for t in trajectories for turn in t.turns if turn.is_sampled
         ]
@@ -232,6 +215,43 @@ class RolloutPlayer:
                 f"{self.options.max_truncated_share}; raise --max_completion_length, or train a Boost model "
                 f"first, so that completions end with [DONE]"
             )
+
+
+@dataclass
+class _Draws:
+    """The draws of one batch, and what was played for them so far."""
+
+    player: RolloutPlayer
+    num_here: int  # trajectories of this rank for which `meanwhile` is called
+    meanwhile: Callable[[list[Trajectory]], Any] | None  # see `sample_batch`
+    played_here: list[Trajectory] = field(default_factory=list)
+    played: list[Trajectory] = field(default_factory=list)  # of all ranks
+    beside: Any = None  # what `meanwhile` returned
+
+    def play(self, drawn: Sequence[int]) -> list[Group]:
+        """Play a group of each prompt, given by index, on all ranks together."""
+        player, size = self.player, self.player.options.num_generations
+        # With credit `last`, siblings share their first turns.
+        keep_whole = player.options.credit == "last"
+        share = share_of_groups(drawn, size, keep_whole, player.rank, player.num_ranks)
+        prompts = [player.prompts[index] for index in share]
+        if self.meanwhile and len(share) == self.num_here:
+            sampled, self.beside = player.sample_beside(prompts, self.meanwhile)
+        else:
+            sampled = player.sample(prompts)
+        by_rank = gather_object([sampled])
+        if sampled is None or None in by_rank:  # the other ranks learn of it here
+            raise GenerationStopped
+        self.played_here += sampled
+        trajectories = [trajectory for one in by_rank for trajectory in one][: len(drawn) * size]
+        self.played += trajectories
+        # A further draw may be small, so the limits apply to all trajectories of the batch.
+        InfraFailures(player.options.max_infra_share).add(self.played)
+        player.check_truncated(self.played)
+        siblings = [trajectories[start : start + size] for start in range(0, len(trajectories), size)]
+        groups = [player.group(index, group) for index, group in zip(drawn, siblings, strict=True)]
+        player.check_rewards(groups)
+        return groups
 
 
 def equal_share(items: Sequence[Item], rank: int, num_ranks: int) -> list[Item]:
@@ -263,16 +283,17 @@ def share_of_groups(
     return [problem for problem in equal_share(units, rank, num_ranks) for _ in range(unit)]
 
 
-def overlap_s(pending: Sequence[Future[Any]], call: Callable[[], object]) -> float:
-    """Make a call, and return the seconds of it in which one of the results was pending."""
+def call_beside(pending: Sequence[Future[Any]], call: Callable[[], Item]) -> tuple[Item, float]:
+    """Make a call; return its value, and the seconds of it in which one of the results was pending."""
     started = time.perf_counter()
     ends = [started]
     for future in pending:
         if not future.done():
             future.add_done_callback(lambda _: ends.append(time.perf_counter()))
-    call()
+    value = call()
     finished = time.perf_counter()
-    return (min(finished, max(ends)) if all(future.done() for future in pending) else finished) - started
+    last = min(finished, max(ends)) if all(future.done() for future in pending) else finished
+    return value, last - started
 
 
 @contextmanager

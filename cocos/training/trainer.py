@@ -201,17 +201,14 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """Play one trajectory per input and return its trained turns as rows for TRL's loss."""
-        scored: list[ScoredRows] = []
         with self.timer.phase("rollout"):
-            batch, played_here = self.player.sample_batch(
-                [example["index"] for example in inputs],
-                meanwhile=lambda unfinished: scored.append(self._score_rows(unfinished)),
+            batch, played_here, scored = self.player.sample_batch(
+                [example["index"] for example in inputs], meanwhile=self._score_rows
             )
         first = self.accelerator.process_index * len(inputs)
         local = slice(first, first + len(inputs))
-        if not scored:
-            scored.append(self._score_rows(batch.trajectories[local]))
-        rows, (old_logps, _, gap), local_kl_B_K = scored[0]
+        scored = scored or self._score_rows(batch.trajectories[local])
+        rows, (old_logps, _, gap), local_kl_B_K = scored
         # Every rank computes the advantages of all ranks.
         scores = self._scores(batch, gather_object(local_kl_B_K))
         advantages_B_K = self.advantages(scores, self.states(batch.trajectories))

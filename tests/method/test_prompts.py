@@ -171,6 +171,9 @@ def test_the_protocol_for_repairs_shows_the_program_in_a_block_and_the_tests_bel
         f"```python\n{buggy}\n```\n\nYour code should pass these tests:\n\nassert double(2) == 4\n\n{FENCED}"
     )
     assert words.later_turn() == named_protocol("repair").later_turn()
+    # Words of the task that are those of the program stay words.
+    short = Problem("1", "Fix x in this function.\n\nx", tests, buggy_code="x")
+    assert "Fix x in this function.\n\n```python\nx\n```\n\nYour" in words.first_turn(short)
 
 
 def test_an_agent_has_a_system_message_and_its_own_request_unless_the_transcript_is_plain(problem):

@@ -173,7 +173,7 @@ def dynamic_trainer(make_trainer, **options):
 def trained_batch(trainer):
     """The rows of one update, and every trajectory that was played for them, draw by draw."""
     play, draws = trainer.player.sample, []
-    trainer.player.sample = lambda problems, _: draws.append(play(problems)) or draws[-1]
+    trainer.player.sample = lambda problems: draws.append(play(problems)) or draws[-1]
     set_seed(3)
     rows = trainer._generate_and_score_completions([{"index": 0}] * trainer.args.generation_batch_size)
     return rows, draws
@@ -241,9 +241,7 @@ def test_a_resumed_run_draws_and_trains_as_an_uninterrupted_one(make_trainer, tm
     def run(resume=None):
         trainer = dynamic_trainer(make_trainer, max_steps=4, save_strategy="steps", save_steps=2)
         play, problems = trainer.player.sample, []
-        trainer.player.sample = lambda drawn, _: (
-            problems.extend(p.problem.task_id for p in drawn) or play(drawn)
-        )
+        trainer.player.sample = lambda drawn: problems.extend(p.problem.task_id for p in drawn) or play(drawn)
         set_seed(1 if resume is None else 2)
         trainer.train(resume_from_checkpoint=resume)
         state = json.loads((tmp_path / "out/checkpoint-4/trainer_state.json").read_text())

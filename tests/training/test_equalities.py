@@ -92,7 +92,7 @@ def test_one_turn_is_trls_rloo(make_trainer, tmp_path, credit, beta, lora):
     ours.model.train()
     set_seed(7)
     inputs, trajectories = play(ours)
-    ours.player.sample = lambda problems, meanwhile: trajectories
+    ours.player.sample_beside = lambda problems, meanwhile: (trajectories, None)
     rows = ours._generate_and_score_completions(inputs)
 
     prompts = [WORDS.first_turn(trajectory.problem) for trajectory in trajectories]
@@ -140,11 +140,11 @@ def test_batches_of_one_accumulated_eightfold_are_one_batch_of_eight(make_traine
         assert trainer.args.gradient_accumulation_steps == 8 // per_device
         start = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
         batches = []
-        play = trainer.player.sample
-        trainer.player.sample = lambda *given: batches.append(play(*given)) or batches[-1]
+        play = trainer.player.sample_beside
+        trainer.player.sample_beside = lambda *given: batches.append(play(*given)) or batches[-1]
         trainer.train()
         answers = [
-            t.completion.token_ids for batch in batches for trajectory in batch for t in trajectory.turns
+            t.completion.token_ids for batch, _ in batches for trajectory in batch for t in trajectory.turns
         ]
         return start, trainer.model.state_dict(), answers
 

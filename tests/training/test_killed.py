@@ -85,7 +85,7 @@ def test_a_run_goes_on_when_its_executors_processes_are_killed(make_trainer):
     def trained(is_disturbed):
         with Executor(num_workers=2) as executor:
             trainer = make_trainer(runner=executor)
-            played = trainer.player.sample
+            played = trainer.player.sample_beside
 
             def disturbed(*given):
                 for pid in workers(executor):
@@ -93,7 +93,7 @@ def test_a_run_goes_on_when_its_executors_processes_are_killed(make_trainer):
                 return played(*given)
 
             if is_disturbed:
-                trainer.player.sample = disturbed
+                trainer.player.sample_beside = disturbed
             trainer.train()
             return trainer.model.state_dict(), executor.stats
 

@@ -252,8 +252,8 @@ def test_a_generation_that_serves_several_updates_is_drawn_again_for_the_rest_of
             num_iterations=2, max_steps=max_steps, save_strategy="steps", save_steps=1, save_total_limit=4
         )
         batches = []
-        play = trainer.player.sample
-        trainer.player.sample = lambda prompts, meanwhile: (
+        play = trainer.player.sample_beside
+        trainer.player.sample_beside = lambda prompts, meanwhile: (
             batches.append((trainer.state.global_step, [p.problem.task_id for p in prompts]))
             or play(prompts, meanwhile)
         )

@@ -12,7 +12,7 @@ from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import Problem
 from cocos.prompts import named_protocol
 from cocos.rollout import NOT_EXECUTED
-from cocos.training.rollouts import RolloutPlayer, overlap_s
+from cocos.training.rollouts import RolloutPlayer, call_beside
 from cocos.trajectories import begin
 
 RIGHT, HALF, WRONG = (f"def double(x):\n    return {body}\n[DONE]" for body in ("2 * x", "x * x", "None"))
@@ -39,7 +39,7 @@ def make_player(problem, executor):
 
 def test_siblings_of_a_batch_stand_together_with_the_rewards_of_their_turns(make_player):
     player = make_player([RIGHT, WRONG, HALF, WRONG, RIGHT, RIGHT, HALF, HALF])
-    batch, played_here = player.sample_batch([1, 1, 0, 0])
+    batch, played_here, _ = player.sample_batch([1, 1, 0, 0])
     assert [group.index for group in batch.groups] == [1, 0]
     assert [t.problem.task_id for t in batch.trajectories] == ["2", "2", "1", "1"]
     assert [t.sample for t in batch.trajectories] == [0, 1, 0, 1] and played_here == batch.trajectories
@@ -50,9 +50,8 @@ def test_siblings_of_a_batch_stand_together_with_the_rewards_of_their_turns(make
 
 def test_meanwhile_sees_a_batch_whose_last_programs_still_run(make_player):
     slow = RIGHT.replace("return", "import time; time.sleep(0.5); return")
-    player, seen = make_player([RIGHT, slow] * 2), []
-    batch, _ = player.sample_batch([0, 0], meanwhile=seen.append)
-    [unfinished] = seen
+    player = make_player([RIGHT, slow] * 2)
+    batch, _, unfinished = player.sample_batch([0, 0], meanwhile=lambda unfinished: unfinished)
     assert [turn.result for t in unfinished for turn in t.turns] == [NOT_EXECUTED] * 4
     with_results = [
         replace(t, turns=tuple(replace(turn, result=NOT_EXECUTED) for turn in t.turns))
@@ -70,14 +69,14 @@ def test_meanwhile_is_not_called_if_the_results_decide_on_the_batch(make_player)
 def test_only_the_seconds_beside_a_pending_result_are_hidden():
     pending, done = Future(), Future()
     done.set_result(None)
-    assert overlap_s([done], lambda: time.sleep(0.05)) == 0
-    assert overlap_s([done, pending], lambda: time.sleep(0.05)) >= 0.05
+    assert call_beside([done], lambda: time.sleep(0.05)) == (None, 0)
+    assert call_beside([done, pending], lambda: time.sleep(0.05))[1] >= 0.05
 
     def finish_early():
         pending.set_result(None)
         time.sleep(0.2)
 
-    assert 0 <= overlap_s([pending], finish_early) < 0.2
+    assert 0 <= call_beside([pending], finish_early)[1] < 0.2
 
 
 def test_with_credit_last_siblings_share_their_first_turn(make_player):
