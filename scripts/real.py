@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -149,11 +149,6 @@ def prepare(out: Path, is_small: bool) -> None:
         (out / f"data/{split}.jsonl").write_text("".join(lines[:4]), encoding="utf-8")
 
 
-def join(parts: Iterable[Path], file: Path) -> None:
-    """Write the lines of several files to one."""
-    file.write_text("".join(part.read_text(encoding="utf-8") for part in parts), encoding="utf-8")
-
-
 def recorded_minutes(model: str) -> dict[str, float]:
     """Return the minutes that steps took, by their names."""
     file = Path(f"configs/qwen2.5-coder-{model}-instruct/minutes.yaml")
@@ -183,7 +178,9 @@ def main() -> None:
         print(f"\n=== {number} of {len(left)}: {step.name} ({time.strftime('%H:%M')})", flush=True)
         began = time.monotonic()
         if step.name == "boost/model":
-            join(sorted((out / "boost").glob("rows-*.jsonl")), out / "boost/rows.jsonl")
+            parts = sorted((out / "boost").glob("rows-*.jsonl"))
+            lines = "".join(part.read_text(encoding="utf-8") for part in parts)
+            (out / "boost/rows.jsonl").write_text(lines, encoding="utf-8")
         step.play()
         with (out / "minutes.csv").open("a") as file:
             file.write(f"{step.name},{(time.monotonic() - began) / 60:.1f}\n")

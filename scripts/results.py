@@ -156,19 +156,13 @@ def formatted(value: Any, is_bare: bool) -> str:
     return str(value)
 
 
-def spread(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean over the seeds, and half the width of its 95 % interval (Student's t).
+def mean_and_interval(values: Sequence[float]) -> str:
+    """Return the mean over the seeds, and half the width of its 95 % interval (Student's t), in percent.
 
-    Example: (0.9, 0.8, 0.7) -> 0.8 and 4.303 * 0.1 / sqrt(3) = 0.248.
+    Example: (0.9, 0.8, 0.7) -> 0.8 and 4.303 * 0.1 / sqrt(3) = 0.248, so "80.0 ± 24.8".
     """
     half = T_95[len(values)] * stdev(values) / sqrt(len(values)) if len(values) > 1 else nan
-    return mean(values), half
-
-
-def mean_and_interval(values: Sequence[float]) -> str:
-    """Return mean ± half-width over the seeds, in percent."""
-    middle, half = spread(values)
-    return f"{100 * middle:.1f} ± {100 * half:.1f}"
+    return f"{100 * mean(values):.1f} ± {100 * half:.1f}"
 
 
 def matching(evaluations: Evaluations, pattern: str) -> dict[str, list[Evaluation]]:

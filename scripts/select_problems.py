@@ -123,7 +123,7 @@ def main() -> None:
         nargs="+",
         type=Path,
         metavar="FILE RUN",
-        help="problem file, the --test_data of an evaluation, and its output folder; more of both may follow",
+        help="problem file and its evaluation; more may follow",
     )
     parser.add_argument(
         "--solved",

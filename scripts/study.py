@@ -252,8 +252,7 @@ def main() -> None:
         for run in runs:
             if run.seed in (options.seeds or [run.seed]):
                 finish(run)
-        missing = [run for run in runs if not run.is_finished]
-        if missing:
+        if missing := [run for run in runs if not run.is_finished]:
             print(f"{len(missing)} of {len(runs)} runs are missing, so the page is left as it is")
             return
         collect(runs)

@@ -13,5 +13,5 @@ signals.py            what Ctrl-C, SIGTERM and SIGHUP do to a run
 callbacks.py          first and last updates, checkpoints by time, counters of a checkpoint
 collapse.py           the warning that a training has collapsed
 monitor.py            metrics of a batch, seconds of each phase, warnings about rewards
-console.py            printed lines; run_log.py log.jsonl; model_card.py README.md of the model
+console.py            printed lines; run_log.py log.jsonl and wandb; model_card.py README.md of the model
 """

@@ -21,8 +21,6 @@ from cocos.commands.runner import run_command
 from cocos.config.command_line import PlainParser
 from cocos.files.markdown import markdown_table
 
-SUITES = ("executor", "turns", "update")
-
 
 def medians(measures: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
     """Return the median of each measure; each round takes all, so that a change of the load affects all."""
@@ -46,7 +44,7 @@ def tables(rows: Sequence[Mapping[str, str]]) -> str:
 def main() -> None:
     """Measure the parts of a suite, and print their tables."""
     parser = PlainParser(description=__doc__)
-    parser.add_argument("suite", choices=SUITES)
+    parser.add_argument("suite", choices=("executor", "turns", "update"))
     parts = importlib.import_module(parser.parse_args().suite).PARTS
     rows = []
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as processes:

@@ -113,14 +113,8 @@ def load_model(name: str) -> Any:
 
 
 OPTIONS = {
-    "beta": 0.0,
-    "report_to": "none",
-    "disable_tqdm": True,
-    "gradient_checkpointing": False,
-    "save_strategy": "no",
-    "logging_steps": 1,
-    "use_cpu": True,
-    "bf16": False,
+    **{"beta": 0.0, "report_to": "none", "disable_tqdm": True, "save_strategy": "no", "logging_steps": 1},
+    **{"gradient_checkpointing": False, "use_cpu": True, "bf16": False},
 }
 
 

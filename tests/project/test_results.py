@@ -102,8 +102,7 @@ def test_an_unknown_column_names_the_measures():
 
 def test_a_row_over_seeds_has_means_with_the_interval_of_students_t():
     # mean 0.8, standard deviation 0.1, Student's t for 2 degrees of freedom 4.303: 4.303 * 0.1 / sqrt(3)
-    middle, half = results.spread([0.9, 0.8, 0.7])
-    assert (middle, half) == (pytest.approx(0.8), pytest.approx(0.24843, abs=1e-5))
+    assert results.mean_and_interval([0.9, 0.8, 0.7]) == "80.0 ± 24.8"
     # Turn 1 solves 2 of 4, turn 2 solves 3 and loses one, for both seeds.
     found = {f"lab/a, b/seed{seed}": evaluation("1100 1011", f"lab/a, b/seed{seed}") for seed in (0, 1)}
     columns = {"acc@1": "acc 1", "acc@2": "acc 2", "c→i": "lost 2"}

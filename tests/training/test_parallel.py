@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 from itertools import chain
 
@@ -16,7 +14,7 @@ from cocos.config.ranks import num_processors
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.problems import load_problems, save_problems
 from cocos.training.rollouts import equal_share
-from tests.support.commands import ENVIRONMENT, free_port
+from tests.support.commands import command, free_port
 from tests.support.paths import ROOT, TOY
 
 pytestmark = pytest.mark.processes
@@ -112,25 +110,12 @@ def launch(data, tmp_path_factory, request):
             words = [word.replace("THESE_RUNS", str(folder)) for word in words]
             commands.append([script, *words])
         (folder / "runs.json").write_text(json.dumps(commands))
-        process = subprocess.Popen(
-            [*map(str, launcher), "tests/support/parallel_run.py", str(folder / "runs.json")],
-            cwd=ROOT,
-            env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            said, _ = process.communicate(timeout=600)
-        except subprocess.TimeoutExpired:  # ranks that wait for each other: none may outlive the test
-            os.killpg(process.pid, signal.SIGKILL)
-            said, _ = process.communicate()
-            pytest.fail(f"{launcher[0]}: no end after 600 s\n{said[-4000:]}")
-        assert process.returncode == 0, said[-6000:]
+        words = (*launcher, "tests/support/parallel_run.py", folder / "runs.json")
+        done = command(*words, PYTHONPATH=str(ROOT), timeout_s=600)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         num_ranks = 1 if launcher[0] == sys.executable else 2
         processors = max(1, len(os.sched_getaffinity(0)) // num_ranks)
-        assert said.count(f"{processors} processors for this rank") == num_ranks
+        assert done.stdout.count(f"{processors} processors for this rank") == num_ranks
         return folder
 
     return launch
