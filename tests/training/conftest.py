@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,13 +30,24 @@ def shared_folder(tmp_path_factory):
     return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
+@contextmanager
+def alone(folder):
+    """Keep the other workers out of the block: the first one makes what the others then find."""
+    with open(folder / "training.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(scope="session")
-def data(tmp_path_factory):
+def data(shared_folder):
     """A folder with train.jsonl, dev.jsonl and test.jsonl: 12 problems, so that four an update are three updates an epoch."""
-    folder = tmp_path_factory.mktemp("data")
-    for name in ("train", "dev", "test"):
-        lines = (TOY / "boost.jsonl").read_text().splitlines(keepends=True)[:12]
-        (folder / f"{name}.jsonl").write_text("".join(lines))
+    folder = shared_folder / "problems"
+    with alone(shared_folder):
+        if not folder.exists():
+            folder.mkdir()
+            text = "".join((TOY / "boost.jsonl").read_text().splitlines(keepends=True)[:12])
+            for name in ("train", "dev", "test"):
+                (folder / f"{name}.jsonl").write_text(text)
     return folder
 
 
@@ -53,8 +65,7 @@ def rows(tmp_path_factory):
 def finished(data, shared_folder):
     """Six updates of train.py with three evaluations. Read it, or train on in a copy."""
     out, said = shared_folder / "finished", shared_folder / "finished.json"
-    with open(shared_folder / "finished.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # one worker trains, the others wait for its run
+    with alone(shared_folder):
         if not said.exists():
             logging = ("--report_to", "tensorboard", "--log_completions", "true")
             # A new interpreter without these variables, so that messages while libraries are imported are seen, too.

@@ -54,19 +54,8 @@ def test_a_run_says_what_starts_and_what_was_made_and_nothing_else(finished, dat
     assert title == "first prompt:" and prompt[0].startswith("  | You are an expert Python programmer")
     assert prompt[-1] == "  | [BEGIN]" and all(line.startswith("  |") for line in prompt)
     steps = [line for line in middle if line.startswith("step ")]
-    assert [" ".join(line.split()[: 3 if "dev" in line else 2]) for line in steps] == [
-        *(
-            "step 1",
-            "step 2",
-            "step 2 dev",
-            "step 3",
-            "step 4",
-            "step 4 dev",
-            "step 5",
-            "step 6",
-            "step 6 dev",
-        )
-    ]
+    shown = "step 1, step 2, step 2 dev, step 3, step 4, step 4 dev, step 5, step 6, step 6 dev"
+    assert ", ".join(" ".join(line.split()[: 3 if "dev" in line else 2]) for line in steps) == shown
     examples = [line for line in middle if line.startswith("  ")]
     assert len(examples) + len(steps) == len(middle) and len(examples) >= 12
     assert max(map(len, examples)) <= 96
