@@ -39,7 +39,7 @@ check: $(VENV)/.installed  ## check style, types and imports
 fast: $(VENV)/.installed  ## run the tests that start no other process (2 minutes on 2 cores)
 	$(PYTEST) -m "not processes and not nightly"
 
-test: $(VENV)/.installed  ## run the tests of every change (about 9 minutes on 2 cores); TESTS=tests/config for some of them
+test: $(VENV)/.installed  ## run the tests of every change (about 10 minutes on 2 cores); TESTS=tests/config for some of them
 	$(PYTEST) -m "not nightly"
 
 test-all: $(VENV)/.installed  ## run all tests, also the nightly ones (about 25 minutes)

@@ -98,7 +98,7 @@ class RunCounters(TrainerCallback, ExportableState):
         """Restore what `state` has returned."""
         counters = state["attributes"]
         self.trainer.run_warnings.load_state_dict(counters["warnings"])
-        self.trainer.collapsed = counters["collapsed"]
+        self.trainer.collapsed = counters.get("collapsed", "")  # not in checkpoints before 1.2
         self.trainer.player.draw.num_played = counters["draw"]
         self.trainer.num_sampled_tokens = counters["sampled_tokens"]
         vars(self.executor.stats).update(counters["executor"])
