@@ -28,7 +28,7 @@ Needs the standard library only, and pyseccomp for the system-call filter. Does 
       zygote.py              forks a process for each program, and the driver
       processes.py           the end of a job
       driver.py              runs the tests
-      operations.py          what a test does with objects of the program, and what marks it
+      operations.py          what a test may ask of objects of the program
       marks.py               why a program could have forged a verdict
       trusted_code.py        what may run in the driver: no file, text or pickle of a program
       objects.py             stand-ins for these objects

@@ -21,6 +21,8 @@ from cocos.executor.worker import Worker, WorkerDied, WorkerSpent
 # failures are an infrastructure failure. But if the worker died each time while the program ran, and a right
 # program then passes, the program is the cause: its status is ERROR.
 MAX_FAILURES = 2
+# A test that has moved may show what another one gets, so that it has to move, too.
+MAX_RERUNS = 3
 # A program that timed out was starved if its processes waited for a processor for more than this share of the
 # wall limit. A program that slept, or waited for itself, is not starved.
 STARVED_SHARE = 0.1
@@ -102,7 +104,7 @@ class Runner:
     def _try(self, program: Program, more_s: float = 0.0) -> Attempt | Exception:
         """Execute a program on this worker; return the executor's own error if that fails.
 
-        If a test turns out to need the program's process, the whole program runs again, with that test there.
+        If tests turn out to need the program's process, the whole program runs again, with these tests there.
         """
         try:
             limits = self._limits_for(program)
@@ -111,8 +113,8 @@ class Runner:
             plans = plan_tests(program)
             setups, answer = self._run(program, plans, limits)
             result, undecided = read_result(plans, setups, answer, limits, self._isolation)
-            busy_s = answer.header.wall_s
-            if undecided:
+            busy_s, reruns = answer.header.wall_s, 0
+            while undecided and reruns < MAX_RERUNS:
                 tests = program.test_list
                 moved = [
                     in_child(plan, tests[number], undecided[number]) if number in undecided else plan
@@ -122,13 +124,14 @@ class Runner:
                 # In the same sandbox, numbers of processes and inodes would tell of the first run.
                 self.close()
                 setups, answer = self._run(program, plans, limits)
-                result, _ = read_result(plans, setups, answer, limits, self._isolation)
+                result, undecided = read_result(plans, setups, answer, limits, self._isolation)
                 busy_s += answer.header.wall_s
+                reruns += 1
             end = answer.header
             # Threads of one program that wait for each other's processor time do not starve it.
             is_alone = end.cpu_s + end.waited_s <= limits.wall_s * (1 + STARVED_SHARE)
             is_starved = end.end == TIMED_OUT and end.waited_s > STARVED_SHARE * limits.wall_s
-            return Attempt(result, is_starved and is_alone, int(bool(undecided)), 0, busy_s, end.waited_s)
+            return Attempt(result, is_starved and is_alone, reruns, 0, busy_s, end.waited_s)
         # Whatever goes wrong, the caller must get a result. Anything else than a death of the worker is an
         # error of ours or of the machine, such as a sandbox that cannot be started.
         except Exception as error:

@@ -253,12 +253,12 @@ _OWN_ENDS = {
     "tables": "for n in HARNESS:\n    for k, v in list(vars(sys.modules[n]).items()):\n        if type(v) is dict and k[:2] != '__' and CHANCE() < 0.3: v.update({x: OTHER for x in v})\n        if isinstance(v, (int, bytes, str, tuple, frozenset)) and k[:2] != '__' and CHANCE() < 0.2: setattr(sys.modules[n], k, OTHER)",
     "methods": "for n in HARNESS:\n    for c in list(vars(sys.modules[n]).values()):\n        for k in list(vars(c)) if isinstance(c, type) else ():\n            if k[:2] != '__' and CHANCE() < 0.3:\n                try: setattr(c, k, ANSWER)\n                except Exception: pass",
     "the encoding": "END.encode = END.encode_foreign = END.encode_error = lambda *a, **k: NODE",
-    "the facts": "real = END.encode_foreign\ndef lie(value):\n    node = real(value)\n    if node[0] == 'object': node[PLACE] = OTHER\n    return node\nEND.encode_foreign = lie",
+    "the facts": "real = END.encode_foreign\ndef lie(value):\n    node = real(value)\n    if node[0] == 'object': node[1 + PLACE % 3] = OTHER\n    return node\nEND.encode_foreign = lie",
     "the changes": "END.changes = lambda: [[n, NODE, OTHER] for n in list(END._contents)[:CUT]]",
     "the numbers": "END.register = lambda value: NUMBER\nEND.next_number = NUMBER",
     "the objects": "for n in list(END.objects): END.objects[n] = hidden\nEND.numbers.update({i: NUMBER for i in END.numbers})",
     "the names": "END._told = {n: 9 for n in ('f', 'len', 'EXPECTED', 'sum', 'check')}\nEND.functions = lambda: {'len': NODE, 'sum': NODE}",
-    "what is sent": "exchange = sys.modules['inside.exchange']\nreal = exchange.packed\ndef packed(message):\n    if type(message) is list and len(message) == 4: message[PLACE % 4] = OTHER\n    return real(message)\nexchange.packed = packed",
+    "what is sent": "exchange = sys.modules['inside.exchange']\nreal = exchange.packed\ndef packed(message):\n    if type(message) is list and len(message) == 5: message[PLACE % 5] = OTHER\n    return real(message)\nexchange.packed = packed",
     "what is received": "exchange = sys.modules['inside.exchange']\nreal = exchange.parsed\nkept = []\ndef parsed(message):\n    kept.append(real(message))\n    return kept[0] if CHANCE() < 0.5 else kept[-1]\nexchange.parsed = parsed",
     "the writes": "exchange = sys.modules['inside.exchange']\nreal = exchange.write_all\nexchange.write_all = lambda fd, data: real(fd, bytes(data).replace(b'false', b'true').replace(b'null', b'true'))",
     "frames": "frame = sys._getframe()\nwhile frame:\n    if 'values' in frame.f_locals:\n        for v in list(frame.f_locals.values()):\n            if type(v) is list: v[:] = [hidden, OTHER]\n    frame = frame.f_back",
@@ -297,14 +297,9 @@ def _node(chance: random.Random, depth: int = 3) -> object:
     """Return a node: one of the collection, an object with other facts, or a container of nodes."""
     kind = chance.random()
     if kind < 0.3:
-        facts = {
-            "number": chance.choice((2, 4, 6)),
-            "hash": chance.choice((None, 9, 71_000)),
-            "is_known": True,
-        }
-        facts |= {"name": chance.choice(_NAMES), "own": chance.sample(_PUBLIC + _specials(_METHODS[0]), 2)}
-        facts |= {"has_data": chance.random() < 0.5, "data": chance.choice((None, 9, "zzz", ["t", 9, 9]))}
-        return test_forgeries.described(**dict(chance.sample(list(facts.items()), chance.randint(1, 6))))
+        facts = {"number": chance.choice((2, 4, 6)), "name": chance.choice(_NAMES)}
+        facts["kind"] = chance.choice(("", "data", "function", "iterator", None))
+        return test_forgeries.described(**dict(chance.sample(list(facts.items()), chance.randint(1, 3))))
     if kind < 0.5 and depth:
         head = chance.choice((["t"], ["z"], *([tag, chance.choice((2, 4, 6)), None] for tag in "lsdqaBCOfN")))
         return [*head, *(_node(chance, depth - 1) for _ in range(chance.randint(0, 4)))]

@@ -29,12 +29,12 @@ def answer_all(message):
         receive()
         forge(message)
 """
-OBJECT = ["object", 2, "F", False, 50, [], False, None]
+OBJECT = ["object", 2, "F", ""]
 
 
 def described(**changes) -> list:
     """Return the node of an object with other facts."""
-    names = ("tag", "number", "name", "is_known", "hash", "own", "has_data", "data")
+    names = ("tag", "number", "name", "kind")
     return list({**dict(zip(names, OBJECT, strict=True)), **changes}.values())
 
 
@@ -44,7 +44,7 @@ NODES = [
     *(["fn", name] for name in ("eval", "len", "__import__", 5)),
     *(["global", "os", "system"], ["function", 2, "f", "lambda: 50", []], ["method", ["@", 1], "append"]),
     *(["class", "X"], ["member", "X", "a"], ["named tuple", "X", 50], ["instance", 2, "X", "a", 50]),
-    *(described(**change) for change in ({"number": 1}, {"number": 3}, {"number": True}, {"number": "2"}, {"hash": "50"}, {"own": [5, []]}, {"own": None}, {"name": 5}, {"is_known": True, "name": "int"}, {"has_data": True}, {"has_data": True, "data": 0}, {"has_data": True, "data": OBJECT}, {"has_data": True, "data": ["y", "int"]}, {"has_data": True, "own": ["__eq__"]}, {"has_data": True, "data": ["l", 4, None]})),
+    *(described(**change) for change in ({"number": 1}, {"number": 3}, {"number": True}, {"number": "2"}, {"name": 5}, {"name": "int"}, {"name": "f"}, {"kind": None}, {"kind": "data"}, {"kind": "iterator"}, {"kind": "function"}, {"name": "f", "kind": "data"})),
     *(["error class", 2, cls] for cls in (["builtins", "int"], ["builtins", "eval"], ["os", "system"], ["", "E", ["builtins", "int"]], ["setup", "X"], [], [5, 5])),
     *(["error", 2, cls, args, "", attributes, None, []] for cls in (["builtins", "ValueError"], ["", "E", ["builtins", "AssertionError"]], ["builtins", "eval"], ["sys", "exit"]) for args in (None, 5, ["t", 50]) for attributes in ([], [["__class__", 5]], [["args", 5]], [["with_traceback", ["fn", "len"]]], [["__eq__", ["fn", "ascii"]]])),
     *(["l", number, None, 50] for number in (0, 1, "2", True, None)),
@@ -76,14 +76,14 @@ def executor():
         yield executor
 
 
-def test_no_forged_message_passes_a_test(executor):
+def test_no_forged_message_passes_a_test_that_is_not_marked_as_the_programs_choice(executor):
     programs = [
         Program(f"{FORGE}\ndef f(*a): {act}({message!r})", (test,))
         for message in MESSAGES
         for act, test in ((act, test) for act in ("answer_all", "forge") for test in FORGED_TESTS)
     ]
     results = executor.run(programs)
-    assert [p for p, r in zip(programs, results, strict=True) if r.num_passed or r.is_infra_failure] == []
+    assert [p for p, r in zip(programs, results, strict=True) if r.is_right or r.is_infra_failure] == []
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,9 @@ def test_no_program_reads_or_writes_the_drivers_memory(level):
         pytest.skip(f"level {level} runs another version of Python")
     with executor:
         results = executor.run([Program(code, (test,)) for code, test in ARRAY_HOLES.values()])
-        assert [(r.num_passed, r.infra_error) for r in results] == [(0, None)] * len(ARRAY_HOLES)
+        # In the program's process numpy reads and writes the program's own memory.
+        in_driver = [(r.num_passed and not r.verdicts[0].in_child, r.infra_error) for r in results]
+        assert in_driver == [(False, None), (0, None)]
         changes = "def f(a):\n    a *= 2\n    a.shape = (2, 2)"
         honest = Program(
             changes, ("import numpy as np\na = np.arange(4)\nf(a)\nassert a.tolist() == [[0, 2], [4, 6]]",)
@@ -393,18 +395,29 @@ def test_no_liar_meets_a_demand(executor):
     codes.append(
         "class Liar(int):\n    __class__ = int\n    __eq__ = lambda *_: True\ndef f(x): return Liar(9)\ndef g(c): c(Liar(9))"
     )
+    # The function under test is itself a class, which the test calls by name.
+    classes = [
+        LIAR.replace("{base}", base).replace("Liar", "f")
+        + "    __new__ = lambda cls, *_: super(f, cls).__new__(cls)\n    __init__ = lambda *_: None\ndef g(c): c(f())"
+        for base in bases
+    ]
     right = "class Six(int): pass\ndef f(x): return Six(6)\ndef g(c): c(Six(6))"
-    *lies, honest = executor.run(
-        [Program(code, (test,)) for code in codes for test in DEMANDS] + [Program(right, DEMANDS)]
+    data = "def f(x): return 6\ndef g(c): c(6)"
+    *lies, of_data, honest = executor.run(
+        [Program(code, (test,)) for code in codes + classes for test in DEMANDS]
+        + [Program(code, DEMANDS) for code in (right, data)]
     )
     passed = [
         (code[:40], test)
-        for (code, test), r in zip(itertools.product(codes, DEMANDS), lies, strict=True)
-        if r.num_passed
+        for (code, test), r in zip(itertools.product(codes + classes, DEMANDS), lies, strict=True)
+        if (r.is_right if code in classes else r.num_passed)
     ]
     assert passed == []
-    assert [test for test, verdict in zip(DEMANDS, honest.verdicts, strict=True) if not verdict.passed] == []
-    assert not any(verdict.in_child for verdict in honest.verdicts)
+    for result in (of_data, honest):
+        assert [test for test, v in zip(DEMANDS, result.verdicts, strict=True) if not v.passed] == []
+    # An instance of a subclass of data is compared in the program's process.
+    assert all(verdict.in_child for verdict in of_data.verdicts)
+    assert [v.in_child_reason for v in honest.verdicts if v.is_marked_by_program] == []
 
 
 WRONG = {

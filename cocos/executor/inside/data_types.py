@@ -18,6 +18,7 @@ import fractions
 import functools
 import gc
 import importlib
+import itertools
 import operator
 import pathlib
 import re
@@ -132,21 +133,23 @@ MAX_INT_BITS = 1 << 16
 # Classes whose values are data. Their subclasses are not, but have such a value.
 DATA_CLASSES = frozenset((*_TAGS, int, float, str, bytes, complex, decimal.Decimal))
 
-# Classes whose instances can change, and from which a class of a program may derive.
-CHANGEABLE: frozenset[type] = frozenset(
-    [
-        *(list, set, bytearray, dict, collections.deque, collections.Counter, collections.OrderedDict),
-        *(collections.defaultdict, collections.UserDict, collections.UserList, collections.UserString),
-    ]
-)
-# Classes whose own instances cross as data, but for some of which a part does not.
-CROSSING = ATOMS | {*_TAGS, *_LEAVES}
 # Functions that cross by name. None of them runs code, opens files or shows the names of a process.
 _FUNCTIONS = """ abs all any ascii bin callable chr divmod format hash hex isinstance issubclass iter len max
 min next oct ord pow repr round sorted sum
 """
 FUNCTIONS: dict[str, Any] = {name: getattr(builtins, name) for name in _FUNCTIONS.split()}
 _MORE_TYPES = (types.GeneratorType, types.FunctionType, types.ModuleType, type(None))
+_ITERABLES: tuple[Any, ...] = (
+    *([], (), {}, set(), "", b"", bytearray(), range(0), range(1 << 70)),
+    *({}.values(), {}.items(), collections.deque()),
+)
+_ITERATORS = (
+    *(kind for kind in vars(itertools).values() if hasattr(kind, "__next__")),
+    *(map, filter, zip, enumerate, types.GeneratorType, type(iter(int, 1)), type(re.finditer("", ""))),
+    *(type(iter(value)) for value in _ITERABLES),
+    *(type(reversed(value)) for value in _ITERABLES if hasattr(value, "__reversed__")),
+)
+ITERATORS: dict[str, Any] = {cls.__name__: cls for cls in _ITERATORS}  # of the standard library
 # Classes that cross by name. `TYPES[name]` is the only way from a name to a class.
 TYPES: dict[str, Any] = {
     **{name: value for name, value in vars(builtins).items() if isinstance(value, type)},
@@ -163,26 +166,6 @@ def class_name(cls: type) -> str | None:
 def data_base(cls: type) -> Any:
     """Return the first base whose values are data, or None."""
     return next((base for base in cls.__mro__ if base in DATA_CLASSES), None)
-
-
-def plain(value: Any, base: Any) -> Any:
-    """Return the data in an object of a class that derives from `base`, or None."""
-    for scalar, convert in ((int, int.__index__), (float, float.__float__), (str, str.__str__)):
-        if base is scalar:
-            return convert(value)
-    if base in (list, tuple, set, frozenset, collections.deque, bytearray):
-        return base(base.__iter__(value))
-    if base in (dict, collections.Counter, collections.OrderedDict, collections.defaultdict):
-        copy = base()
-        # Not Counter.update, which adds. OrderedDict keeps an order of its own.
-        update = collections.OrderedDict.update if base is collections.OrderedDict else dict.update
-        update(copy, base.items(value))
-        return copy
-    if base in (bytes, complex, decimal.Decimal):
-        return base(value)
-    if base in (collections.UserDict, collections.UserList, collections.UserString):
-        return base(vars(value).get("data"))
-    return None
 
 
 def is_atom(value: Any) -> bool:
@@ -310,6 +293,16 @@ def holds_expected(node: ast.AST) -> bool:
                 sum(isinstance(inner, ast.Constant) for part in parts if part for inner in ast.walk(part)) > 1
             )
     return False
+
+
+def tells_expected(source: str) -> bool:
+    """Return whether a test's source has such a value, or computes one of constants."""
+    nodes = list(ast.walk(ast.parse(source)))
+    sums = (node for node in nodes if isinstance(node, ast.BinOp))
+    is_known = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+    return any(map(holds_expected, nodes)) or any(
+        all(isinstance(part, is_known) for part in ast.walk(node)) for node in sums
+    )
 
 
 def content(tag: str, value: Any) -> tuple:

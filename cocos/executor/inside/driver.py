@@ -155,7 +155,7 @@ class Driver(Operations):
             found = {name: self.decode(node) for name, node in functions.items()}
             for name in self.remote.intersection(found) - self.names.own - self.names.helpers:
                 self.names[name] = found[name]
-                self.note_name(found[name], name)
+                self.note_name(found[name])
         except Exception:
             self.leave(MALFORMED)
         sys.modules[MODULE] = types.ModuleType(MODULE)  # where dataclasses looks names up
@@ -165,7 +165,7 @@ class Driver(Operations):
             __compare__=self.compare,
             __true__=self.is_true,
             __is__=self.is_same,
-            __type__=self.type_of,
+            __type__=objects.local(type),
             __source__=self.note_source,
         )
         self.setup = setup
@@ -187,7 +187,6 @@ class Driver(Operations):
         """Run a test, which has a number among those of its job, and return its outcome."""
         self.marks.begin_test()
         self._false = []
-        self.asked = frozenset[str]()
         self.final = None
         self.source = source
         self.mark_catcher()
@@ -196,7 +195,9 @@ class Driver(Operations):
             if self._setup_error and kind != "in child":
                 raise self._setup_error
             if kind == "in child":
-                self.marks.add(Reason.RAN_THERE.format(number), False, source)
+                # What a name of the setup stands for may be expected, too.
+                told = [source] if self.setup or _tells_expected(source) else []
+                self.marks.add(Reason.RAN_THERE.format(number), False, *told)
                 self.request("run", source)
             elif kind == "value":
                 value = self.request("evaluate", source)
@@ -250,6 +251,13 @@ def _size() -> int:
 @lru_cache(maxsize=4096)
 def _compiled(source: str) -> types.CodeType:
     return compile(source, "<test>", "exec", 0, True)
+
+
+def _tells_expected(source: str) -> bool:
+    try:
+        return data_types.tells_expected(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
 
 
 def _shown(value: Any) -> str:

@@ -5,7 +5,6 @@ Nothing that a program sends is run or looked up here, but for classes of except
 
 import builtins
 import collections
-import decimal
 import gc
 import json
 import re
@@ -17,11 +16,10 @@ from typing import Any, NoReturn
 from . import data_types, exchange, objects
 from .data_types import CodecError
 from .marks import Mark, Marks, Reason
-from .objects import NO_DATA, Facts, facts, is_object
+from .objects import Facts, facts, is_object
 from .trusted_code import MODULE
 from .wire_format import MESSAGE_CHARS
 
-_CONSTANT = frozenset((bool, int, float, str, bytes, complex, decimal.Decimal, tuple, frozenset))
 _GLOBAL_TYPES = (
     type,
     types.FunctionType,
@@ -39,6 +37,8 @@ _USUAL = {
     *(collections.Counter, collections.OrderedDict),
 }
 _CATCHING = re.compile(r"\bexcept\b|Raises|\braises\b|suppress")
+
+
 _HELD_DEPTH = 5  # to which what cannot cross is searched
 
 
@@ -70,14 +70,16 @@ class DriverEnd(exchange.End):
         namespace: The names of the tests.
         names: The builtins of the tests, and the names of the program that are known.
         remote: Names that are the program's.
+        named: Those of them with which the program replaces no builtin.
+        helpers: Standard names among these with which the program may decide what a test computes.
         marks: Marks of the test.
         sources: Of the functions of tests that can cross: source, names from elsewhere, and whether it has a
             constant that a test may expect.
-        moment: Number of requests.
         final: An outcome that the test cannot change any more, or None.
         setup: Source of the setup.
         source: Source of the test.
         has_catcher: The program has given a class with which these would catch an AssertionError.
+        is_decoding: What is asked of an object now, is asked by a set or a dict that has it.
         is_gone: The program's process has ended, or sends malformed messages.
         error_at_end: Error type and message in the second case.
 
@@ -87,14 +89,15 @@ class DriverEnd(exchange.End):
         super().__init__(first_number=1)
         self.namespace: dict[str, Any] = {}
         self.sources: dict[types.CodeType, tuple[str, str, bool]] = {}
-        self.moment = 0
         self.final: list | None = None
         self.setup = self.source = ""
         self.has_catcher = False
-        self.is_gone = False
+        self.is_gone = self.is_decoding = False
         self.error_at_end: tuple[str, str] | None = None
         self.names: dict[str, Any] = {}
         self.remote: set[str] = set()
+        self.named: set[str] = set()
+        self.helpers: set[str] = set()
         self.marks = Marks()
         self._captured: dict[int, tuple[dict, dict]] = {}
         self._error_classes: dict[str, Any] = {}
@@ -104,7 +107,6 @@ class DriverEnd(exchange.End):
         """Have the program do something and return the result, or raise its exception."""
         if self.is_gone:
             raise ProgramGone
-        self.moment += operation != "data"  # which runs nothing of the program's
         first = self.next_number
         try:
             captured = self._changed_names()
@@ -115,17 +117,13 @@ class DriverEnd(exchange.End):
         except (CannotCross, OverflowError, RecursionError, CodecError) as error:
             self.forget_from(first)
             if isinstance(error, CannotCross):
-                # A function gets it, or else an object in place of which data would have got it here.
-                is_function = not args or not is_object(args[0]) or facts(args[0]).name == "function"
-                is_by_program = error.mark.is_marked_by_program or not (
-                    is_function or self._is_usual(args[0])
-                )
-                self.leave_undecided(Mark(error.mark.reason, is_by_program))
+                self.leave_undecided(error.mark)
             # Data that the program may have made.
             reason = "more data than one message takes, or nested too deeply"
             self.decide(["e", "OutputLimit", reason])
             raise CannotCross(Mark(reason)) from None
         answer = self.receive()
+        self.is_decoding = True
         try:
             kind, node, changes, rebound, dropped = answer
             value = self.decode(node)
@@ -133,10 +131,12 @@ class DriverEnd(exchange.End):
             self.forget([number for number in dropped if number % 2 == self._parity])
             for name in self.remote.intersection(map(str, rebound)):
                 self.names.pop(name, None)  # it is looked up again
-        except (MemoryError, ProgramGone):
+        except (MemoryError, ProgramGone, CannotCross):  # the last: an object is the key of a dict
             raise
         except BaseException:
             self.leave(MALFORMED)
+        finally:
+            self.is_decoding = False
         if kind == "v":
             return value
         if kind != "e" or not isinstance(value, BaseException):
@@ -227,14 +227,16 @@ class DriverEnd(exchange.End):
 
     def _is_usual(self, value: Any) -> bool:
         if is_object(value):
-            found = facts(value)
-            is_named = found.is_member or found.origin in objects.NAMED
-            return is_named or self.has_name(value)
+            return self.may_ask(facts(value))
         return not self.is_foreign(value) or type(value) in _USUAL
 
-    def has_name(self, value: Any) -> bool:
-        """Return whether the test knows a value of the program by a name."""
-        return any(value is known for known in self.names.values())
+    def may_ask(self, found: Facts) -> bool:
+        """Return whether a test may ask seven things of an object with these facts."""
+        return found.kind == "iterator" or self.is_named(found)
+
+    def is_named(self, found: Facts) -> bool:
+        """Return whether the tests name an object or its class, or it hangs below what they name."""
+        return found.is_known or found.name in self.named
 
     def _encode_function(self, function: types.FunctionType) -> list:
         source, names, has_constant = self.sources.get(function.__code__, ("", "", False))
@@ -307,17 +309,8 @@ class DriverEnd(exchange.End):
 
     def decode_foreign(self, node: list) -> Any:
         match node:
-            case ["object", number, str(name), bool(known), int() | None as key, list(own), bool(has), data]:
-                own_names = frozenset(name for name in own if type(name) is str)
-                data = NO_DATA if data is None else self.decode(data)
-                if data is not NO_DATA:
-                    if type(data) not in _CONSTANT:
-                        raise CodecError("data that could change")
-                    try:
-                        key = hash(data)
-                    except TypeError:  # a named tuple with a list
-                        key = None
-                value: Any = objects.new(Facts(name[:80], known, key, own_names, has, data, self.moment))
+            case ["object", number, str(name), str(kind)]:
+                value: Any = objects.new(Facts(name[:80], kind))
                 self.add(number, value)
                 return value
             case ["error class", number, list(described)]:

@@ -65,7 +65,6 @@ class End:
         self.classes: dict[str, type] = {}  # of the setup, by their names
         self.contents: dict[int, tuple[str, tuple]] = {}  # of containers, as the other process knows them
         self._unfilled: list[tuple[int, str, list]] = []  # containers of the message that is decoded
-        self.repeated: set[int] = set()  # what the other process has sent again
         self._changed: dict[int, tuple[str, tuple]] = {}  # contents that the next message tells
         self.next_number, self._parity = first_number, first_number % 2
         self._swept_size = 0
@@ -178,7 +177,6 @@ class End:
             return node
         tag, *parts = node
         if tag == "@":
-            self.repeated.add(parts[0])
             return self.objects[parts[0]]
         if tag in data_types.IMMUTABLE:
             return data_types.build(tag, self.decode_all(parts))

@@ -49,6 +49,7 @@ class Reason(StrEnum):
     COMPILES = "the test compiles text"
     UNPICKLES = "the test unpickles, or loads a library"
     IMPORTS_FILE = "the test imports a file of the working folder"
+    ASKS = "asks {} of {} of the program"
     # The driver runs the test, but asks the program for what decides it.
     DECIDED = "decided by {} of the program"
     CATCHES = "an exception of the program catches failed asserts"

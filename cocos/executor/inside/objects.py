@@ -1,63 +1,46 @@
 """Stand-ins in the driver for objects of the program.
 
-Whatever a test does with one is asked of the program's process, by the driver (`driver.py`). Classes of
-exceptions have a stand-in with the same bases, because `except` needs a class.
+Whatever a test does with one is asked of the driver's end (`operations.py`). Classes of exceptions have a
+stand-in with the same bases, because `except` needs a class.
 """
 
-import builtins
-import copy
 import functools
-import math
 import operator
 import types
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from . import data_types
 from .marks import Mark, Reason
 
-COMPARISONS = frozenset(["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"])
-_BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
-ARITHMETIC = frozenset(f"__{kind}{name}__" for name in _BINARY.split() for kind in ("", "r", "i"))
-UNARY = frozenset(["__neg__", "__pos__", "__abs__", "__invert__"])
-_NUMBERS = "int float complex index round trunc floor ceil"
-CONVERSIONS = frozenset(f"__{name}__" for name in _NUMBERS.split())
-
-
-def _operator(name: str) -> Any:
-    """Return what does the work of a special method; for `__rsub__`, `a - b` with the sides swapped."""
-    is_swapped = name[2] == "r" and name != "__rshift__"
-    plain = f"__{name[3:]}" if is_swapped else name
-    function: Any = {"__divmod__": divmod, "__pow__": pow}.get(plain) or vars(operator)[plain]
-    return (lambda value, other: function(other, value)) if is_swapped else function
-
-
-# What does the work of each operation, in the process that has the value.
-FUNCTIONS: dict[str, Any] = {
-    **{name: _operator(name) for name in ARITHMETIC - {"__idivmod__"}},
-    **{
-        f"__{name}__": vars(module)[name]
-        for module, names in (
-            (operator, "eq ne lt le gt ge contains getitem setitem delitem index neg pos invert"),
-            (builtins, "bool int float complex abs round len iter next reversed str repr format dir"),
-            (math, "trunc floor ceil"),
-        )
-        for name in names.split()
-    },
-    **{
-        name: vars(builtins)[name]
-        for name in ("getattr", "setattr", "delattr", "callable", "hasattr", "type")
-    },
+# What a test may ask of an object, and what does it in the process that has the object.
+VERBS: dict[str, Any] = {
+    **{"__call__": operator.call, "__iter__": iter, "__next__": next, "__len__": len, "__bool__": bool},
+    **{"__getitem__": operator.getitem, "__setitem__": operator.setitem, "__delitem__": operator.delitem},
+    **{"__str__": str, "__repr__": repr, "__format__": format},
     "__enter__": lambda value: value.__enter__(),
     "__exit__": lambda value, *error: value.__exit__(*error),
-    "__copy__": copy.copy,
-    "__deepcopy__": lambda value, memo=None: copy.deepcopy(value),
-    "__instancecheck__": lambda cls, value: isinstance(value, cls),
-    "__subclasscheck__": lambda cls, value: issubclass(value, cls),
+    **{"getattr": getattr, "setattr": setattr, "delattr": delattr},
 }
-OPERATIONS = {"__call__", *(name for name in FUNCTIONS if name[:2] == "__")}
-# Origins of objects that are the affair of a class that the test names.
-NAMED = ("class", "named", "relative")
-NO_DATA: Any = object()
+_COMPARED = """ eq ne lt le gt ge contains hash abs int float complex index round trunc floor ceil sub rsub
+truediv rtruediv mod rmod xor rxor """
+EQUAL_TO_ITSELF = ("iterator", "function", "object")  # and to nothing else
+_BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
+# What a test does with data. An object that a function returned in place of data is refused there.
+OF_DATA = frozenset(f"__{name}__" for name in _COMPARED.split())
+_OTHERS = "neg pos invert reversed dir copy deepcopy reduce_ex instancecheck subclasscheck"
+# Whatever Python asks of an object by a special method.
+OPERATIONS = {
+    *OF_DATA,
+    *(name for name in VERBS if name[:2] == "__"),
+    *(f"__{name}__" for name in _OTHERS.split()),
+    *(f"__{kind}{name}__" for name in _BINARY.split() for kind in ("", "r", "i")),
+}
+_CALLABLES = (
+    *(types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType),
+    *(functools.partial, type(functools.lru_cache(len))),
+)
+_DECIDING = OF_DATA - {"__hash__"} | {"__len__", "__iter__", "__getitem__", "__bool__"}
 driver: Any = None  # the driver's end of the conversation, which all objects ask
 
 
@@ -66,81 +49,35 @@ class Facts:
     """Knowledge of the driver about an object of the program.
 
     Attributes:
-        name: Name of its class.
-        is_known: The class is one that the driver has under this name (`data_types.TYPES`).
-        hash: Its hash, or None.
-        own: Methods that its class defines in place of those of the class of data from which it derives;
-            of another class, `__eq__` if it has one.
-        data: Its data, if its class derives from one whose instances cannot change; else NO_DATA.
-        has_data: Its class derives from one of data.
-        answers: Its length, items and iterator, as they were told first; "end" if it had no next element.
-        asked: What tests have asked of it: its length, iterator or truth.
-        created: Number of requests when the driver got to know it.
-        moment: Number of requests when `data` was asked for.
-        origin: "class" for a name with a capital that the test reads, "named" for what such a call gives,
-            "relative" for an object of its class that an attribute or method of it gives, ".x" for an
-            attribute x of an object that a function returned, ".exception" for one of an exception, or "".
-        is_member: The test has got it from what has a name.
-        owner: Of what is an attribute of such an object: the name of its class.
-        is_computed: The program has got data of the test by the arithmetic that gave it.
-        is_own: It is a method in place of one of data, of a class that derives from one of data.
-        is_answer: A method of an object that a function returned gave it, perhaps in place of True.
+        name: Name of its class; of a class, its own.
+        kind: What `kind_of` says of its class.
+        is_known: The test names it, or it hangs below what the test names.
 
     """
 
     name: str
-    is_known: bool
-    hash: int | None
-    own: frozenset
-    has_data: bool
-    data: Any
-    created: int
-    answers: dict = field(default_factory=dict)
-    asked: frozenset = frozenset()
-    is_member: bool = False
-    is_computed: bool = False
-    is_answer: bool = False
-    is_own: bool = False
-    owner: str = ""
-    moment: int = -1
-    origin: str = ""
+    kind: str
+    is_known: bool = False
 
 
 class Object:
     """An object of the program."""
 
-    __slots__ = ("__weakref__", "_facts_of_object")
+    __slots__ = ("_facts_of_object",)
 
-    def __getattr__(self, name):
+    def __getattribute__(self, name: str) -> Any:
         return driver.get_attribute(self, name)
 
-    def __setattr__(self, name, value):
-        driver.request("setattr", self, name, value)
+    def __setattr__(self, name: str, value: Any) -> None:
+        driver.operate("setattr", self, (name, value), {})
 
-    def __delattr__(self, name):
-        driver.request("delattr", self, name)
+    def __delattr__(self, name: str) -> None:
+        driver.operate("delattr", self, (name,), {})
 
-    def __hash__(self):
-        found = facts(self)
-        if found.hash is None:
-            raise TypeError(f"unhashable type: {found.name!r}")
-        return found.hash
-
-    def __reduce_ex__(self, protocol):
-        raise TypeError(f"cannot pickle {facts(self).name!r} object")
-
-    def __get__(self, owner, cls=None):
+    def __get__(self, owner: Any, cls: Any = None) -> Any:
         # A function of the program among the attributes of a class of the test is a method.
-        is_function = facts(self).name == "function" and facts(self).is_known
-        return types.MethodType(self, owner) if is_function and owner is not None else self  # type: ignore[arg-type]
-
-    @property  # type: ignore[misc]
-    def __class__(self):
-        return driver.class_of(self)
-
-    @property
-    def __doc__(self):  # type: ignore[override]
-        return driver.request("getattr", self, "__doc__")
+        is_method = facts(self).kind == "function" and owner is not None
+        return types.MethodType(self, owner) if is_method else self  # type: ignore[arg-type]
 
 
 def _forwarder(operation: str) -> Any:
@@ -154,6 +91,27 @@ def _forwarder(operation: str) -> Any:
 for _name in OPERATIONS:
     setattr(Object, _name, _forwarder(_name))
 _FACTS: Any = vars(Object)["_facts_of_object"]
+
+
+def kind_of(cls: type) -> str:
+    """Return what the objects of a class are.
+
+    Returns:
+        "iterator" for one of the standard library, "function", "data" if the class derives from one of data
+        and changes nothing of what compares data, "other data" if it does, "object" for a class without an
+        equality, or "".
+
+    """
+    if data_types.ITERATORS.get(cls.__name__) is cls:
+        return "iterator"
+    if cls in _CALLABLES:
+        return "function"
+    if (base := data_types.data_base(cls)) is None:
+        is_equal_to_itself = cls.__eq__ is object.__eq__ and cls.__ne__ is object.__ne__
+        return "object" if is_equal_to_itself else ""
+    own = set().union(*map(vars, cls.__mro__[: cls.__mro__.index(base)]))
+    is_python = base.__module__ == "collections" and base.__name__[:4] == "User"
+    return "other data" if is_python or cls is base or own & _DECIDING else "data"
 
 
 def is_object(value: Any) -> bool:
@@ -185,7 +143,9 @@ def local(function: Any, of_data: bool = False) -> Any:
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         given = *args, *kwargs.values()
-        if any(map(is_object, given)) or (of_data and any(map(driver.is_foreign, given))):
+        if own := list(filter(is_object, given)):
+            driver.refuse_or_leave(function.__name__, facts(own[0]), ())
+        if of_data and any(map(driver.is_foreign, given)):
             driver.leave_undecided(Mark(Reason.ASKED_THERE.format(function.__name__)))
         return function(*args, **kwargs)
 
@@ -196,7 +156,7 @@ class ErrorClass(type):
     """Class of the stand-ins for the program's classes of exceptions."""
 
     def __call__(cls, /, *args, **kwargs):
-        return driver.request("call", cls, *args, **kwargs)
+        return driver.request("__call__", cls, *args, **kwargs)
 
     def __getattr__(cls, name):
         return driver.get_attribute(cls, name)

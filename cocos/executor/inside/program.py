@@ -20,7 +20,7 @@ from typing import Any
 
 from . import data_types, exchange
 from .exchange import text_of
-from .objects import FUNCTIONS, OPERATIONS
+from .objects import VERBS, kind_of
 from .wire_format import PEER_FD
 
 # The modules that candidates import most. The zygote imports them once, and every child inherits them.
@@ -190,8 +190,6 @@ class ProgramEnd(exchange.End):
 
     def _perform(self, operation: str, values: list, keywords: dict) -> Any:
         match operation:
-            case "call":
-                return values[0](*values[1:], **keywords)
             case "name":
                 [name] = values
                 if name in _NAMESPACE:
@@ -200,9 +198,6 @@ class ProgramEnd(exchange.End):
                 if hasattr(builtins, name):
                     return getattr(builtins, name)
                 raise NameError(f"name {name!r} is not defined")
-            case "data":
-                [value] = values
-                return data_types.plain(value, data_types.data_base(type(value)))
             case "run":
                 _NAMESPACE["__name__"], sys.modules["__main__"] = "__main__", _MODULE
                 _execute(_compile(values[0], "<test>", "exec", 0, True), _NAMESPACE)
@@ -212,7 +207,7 @@ class ProgramEnd(exchange.End):
             case "classes":
                 self.classes = {name: _NAMESPACE[name] for name in values}
                 return None
-        return FUNCTIONS[operation](*values, **keywords)
+        return VERBS[operation](*values, **keywords)
 
     def _may_go(self, number: int) -> bool:
         # The driver may get all of the program back; and a weak reference may lead to another object.
@@ -223,25 +218,8 @@ class ProgramEnd(exchange.End):
         number = self.register(value)
         if issubclass(cls, type) and issubclass(value, BaseException):
             return ["error class", number, self.encode_error_class(value)]
-        data = None
-        base = None if issubclass(cls, type) else data_types.data_base(cls)
-        own = [name for name in ("__eq__", "__ne__") if getattr(cls, name) is not getattr(object, name)]
-        if base is not None:
-            below = cls.__mro__[: cls.__mro__.index(base)]
-            own = sorted((OPERATIONS | set(dir(base))).intersection(*[set().union(*map(vars, below))]))
-            if hasattr(cls, "__missing__"):
-                own.append("__getitem__")
-            if (plain := data_types.plain(value, base)) is None:
-                base = None
-            elif data_types.is_atom(plain) or data_types.tag_of(plain) in ("", "t", "z"):
-                data = self.encode(plain)
-        try:
-            hashed = hash(value)
-        except Exception:
-            hashed = None
         name = str(value.__name__ if issubclass(cls, type) else cls.__name__)[:80]
-        is_known = not issubclass(cls, type) and data_types.class_name(cls) is not None
-        return ["object", number, name, is_known, hashed, own, base is not None, data]
+        return ["object", number, name, kind_of(cls)]
 
     def decode_foreign(self, node: list) -> Any:
         match node:
@@ -304,8 +282,8 @@ def warm_up() -> None:
         end.functions()
         for request in (
             ["name", ["sorted"], [], [], [], []],
-            ["call", [["@", 2], ["l", 1, None, 3, 2]], [], [], [], []],
-            ["call", [["@", 2], ["@", 1], 1.5, ["t", 1, 2.5]], ["key", "x"], [[1, 3, 2, 1]], [], []],
+            ["__call__", [["@", 2], ["l", 1, None, 3, 2]], [], [], [], []],
+            ["__call__", [["@", 2], ["@", 1], 1.5, ["t", 1, 2.5]], ["key", "x"], [[1, 3, 2, 1]], [], []],
         ):
             ours, theirs = socketpair()
             os.dup2(theirs.fileno(), PEER_FD)

@@ -65,7 +65,7 @@ def read_result(
     changed: frozenset[str] = frozenset()  # by marked tests
     for plan, (duration_s, outcome, *found) in zip(plans, rows, strict=False):
         mark = Mark(*found)
-        if outcome[0] == "undecided":
+        if outcome[0] == "undecided" and plan.kind == "driven":
             undecided[len(verdicts)] = mark._replace(reason=shown(outcome[1]))
         planned = plan.mark if plan.kind == "in child" else setups.mark
         if planned.reason:

@@ -17,7 +17,7 @@ import symtable
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from cocos.executor.inside.marks import UNMARKED, Mark, Reason
@@ -125,7 +125,8 @@ def in_child(plan: Plan, test: str, mark: Mark) -> Plan:
         mark: Why it runs there.
 
     """
-    return Plan(test, "in child", binds=plan.binds, changes=plan.changes, reads=plan.reads, mark=mark)
+    known = Plan(test, "in child", plan.remote, binds=plan.binds, changes=plan.changes, reads=plan.reads)
+    return replace(known, mark=mark)
 
 
 def together(plans: Sequence[Plan], tests: Sequence[str]) -> tuple[Plan, ...]:
@@ -264,15 +265,16 @@ def _plan(
     modules = bound_names(test_imports) | setup.imported | imports.keys()
     binds = frozenset(bound_names(tree.body).union(*map(_assigned, tree.body)))
     candidate_names |= (_read_early(tree.body) & binds) - elsewhere - modules
+    remote = tuple(sorted(candidate_names | setup.remote))
     reason = why_in_child(nodes, candidate_names, modules, all(map(_only_defines, tree.body)), draws)
     of_helpers = [setup.reasons[name] for name in sorted(private & setup.reasons.keys())]
     if reason := reason or next(iter(of_helpers), None):
-        plan = Plan(test, binds=binds, changes=binds, reads=frozenset(free))
+        plan = Plan(test, remote=remote, binds=binds, changes=binds, reads=frozenset(free))
         return in_child(plan, test, Mark(reason))
     lines = [imports[name] for name in sorted(imports)]
     return Plan(
         "\n".join([*lines, instrumented(test, is_main=True)]),
-        remote=tuple(sorted(candidate_names | setup.remote)),
+        remote=remote,
         helpers=frozenset(own & candidate_names - {entry_point} if candidate_names - own else ()),
         private=frozenset(private),
         binds=binds,
