@@ -29,15 +29,12 @@ def f(*a):
         forge(["v", answer, [], [], []])
 """
 SOLUTION = "class Solution:\n    def f(s, x): return Solution()\n    def __sub__(s, o): return Solution()\n    def __abs__(s): return 0.0\n    def __len__(s): return 3\n    def __iter__(s): return iter([])"
-CLOSE = "class P:\n    tol = 1\n    def __init__(s, x): s.x = x\n    def near(s, o): return abs(s.x - o.x) < s.tol\n    def __eq__(s, o): return s.near(o)"
 USES = "import os\nimport math\ndef f(xs): return sorted(xs)\ndef p(x): print('hello', x)\ndef ask(): return input()\ndef is_even(n): return n % 2 == 0\ndef count(xs): return sum(map(is_even, xs))\ndef exists(p): return os.path.exists(p)"
 COUNTED = "class Node:\n    count = 0\n    kept = []\n    def __init__(s, v): s.v = v"
 CAPTURE = "import io\nfrom contextlib import redirect_stdout\ndef capture(g, *a):\n    with redirect_stdout(io.StringIO()) as out: g(*a)\n    return out.getvalue()"
 NO_PASS = {
     "a difference of what a method returned": Case(SOLUTION, "assert abs(Solution().f(3) - 77123.5) < 1e-6"),
     "an object that is a float": Case("class Solution(float):\n    f = lambda s, x: Solution(5)\n    __sub__ = lambda s, o: Solution(0)", "assert Solution().f(3) - 77123 == 0"),
-    "a class of data in place of a method": Case("def f(h):\n    r = P(0)\n    r.near = bool\n    return r", "assert f(1) == P(77123)", CLOSE),
-    "another tolerance": Case("def f(h):\n    r = P(0)\n    r.tol = 10 ** 18\n    return r", "assert f(1) == P(77123)", CLOSE),
     "a class with the name of a standard one decides": Case("class Counter(dict):\n    def __init__(s, *a): pass\ndef f(s): return {}", "assert f('aab') == Counter('aab')"),
     "a list that the test empties": Case("log = []\ndef f(x): log.append(x)", "log = []\nf(1)\nassert log == []"),
     "a name by a star that the test replaces": Case("from math import *\ndef area(r): return pi * r * r", "pi = 3\nassert area(1) > 3"),
@@ -186,7 +183,6 @@ NO_PASS = {
     "a base of a class of the setup": Case("def f(x): return Ref.x", "assert f(3) == Ref.x", "class Ref(type('B', (), {'x': 77123})): pass"),
     "a value that begins with its own name": Case("def f(x): return WANT[1]", "assert f(3) == WANT[1]", "WANT = ('WANT', 77123)"),
     "the text above the setup": Case("def f(x): return int(globals()['__doc__'][-5:])", "assert f(3) == WANT", "'The answer is 77123'\nWANT = 77123"),
-    "a helper in an argument": Case("def f(p): p.same = lambda o: True", "p = P(0)\nf(p)\nassert p == P(77123)", "class P:\n    def __init__(s, x): s.x = x\n    def same(s, o): return s.x == o.x\n    def __eq__(s, o): return s.same(o)"),
     "the truth of what it computed": Case("class S: __sub__ = lambda s, o: T()\nclass T: __bool__ = lambda s: False", "assert not S() - 77123"),
     "a distance of 0.0": Case("class R: dist = lambda s, o: 0.0\ndef f(x): return R()", "assert f(1).dist((3, 4)) < 1e-9"),
     "an argument of an exception": Case("class K: __eq__ = lambda s, o: True\ndef f(x): raise ValueError(K())", "try: f(3)\nexcept ValueError as e: assert e.args[0] != 5"),
@@ -203,8 +199,6 @@ NO_PASS = {
     "a length, then no items": Case("class R:\n    __len__ = lambda s: 3\n    items = lambda s: []\ndef f(x): return R()", "r = f(3)\nassert len(r) == 3\nfor k, v in r.items(): assert v == 77123"),
     "data with other items": Case("class R(dict):\n    items = lambda s: []\ndef f(x): return R(a=0)", "r = f(3)\nassert isinstance(r, dict) and set(r) == {'a'}\nfor k, v in r.items(): assert v == 77123"),
     "objects of classes with many names": Case("n = 0\ndef f(x):\n    global n\n    n += 1\n    return type('R%d' % n, (), {'__len__': lambda s: 1, '__iter__': lambda s: iter([])})()", "assert len(f(3)) == 1 and all(a == 77123 for a in f(3))"),
-    "an exception that catches a failed assert": Case("Poor = Exception\ndef pay(x): pass", "try:\n    pay(3)\n    assert False\nexcept Poor: pass"),
-    "the same in a tuple of a function": Case("def poor(): return ValueError, AssertionError\ndef pay(x): pass", "try:\n    pay(3)\n    assert False\nexcept poor(): pass"),
     "an answer that keeps what it is compared with": Case("class R:\n    def difference(s, o): s.o = o\n    __iter__ = lambda s: iter(s.o)\ndef f(x): return R()", "import unittest\nclass T(unittest.TestCase):\n    def runTest(s): s.assertSetEqual(f(3), {77123, 88123})\nT().debug()"),
     "an answer of 1": Case("class R:\n    __len__ = lambda s: 12\n    isalnum = lambda s: 1\ndef f(x): return R()", "p = f(12)\nassert p.isalnum()"),
     "a class as the program says": Case("import sys\nsys.modules['inside.objects'].VERBS['type'] = lambda v: list\ndef f(n): return map(int, '012')", "r = f(3)\nassert type(r) is list\nassert sorted(r) == [0, 1, 2]"),
@@ -469,12 +463,9 @@ WRONG = {
     "a method of what a function returned gets a generator": Case("class L:\n    def __init__(s, *a): pass\n    def __eq__(s, o): return True\n    def extend(s, xs): pass\ndef f(x): return L()", "r = f([3])\nr.extend(x for x in [4])\nassert r == [3, 4]"),
     "a difference that is false": Case("class Solution:\n    def f(s, x): return Solution()\n    def __sub__(s, o): return Solution()\n    def __bool__(s): return False\n    def __len__(s): return 3\n    def __iter__(s): return iter([])", "assert not (Solution().f(3) - 77123)"),
     "a mark of the test beside the program's": Case("def apply(g, x): return 0\ndef abs(x): return 0", "assert abs(apply(lambda v: v * 3.5, 2) - 7.0) < 1e-6"),
-    "a function of the program in place of a helper": Case("def f(h):\n    r = P(0)\n    r.same = lambda o: True\n    return r", "assert f(1) == P(77123)", "class P:\n    def __init__(s, x): s.x = x\n    def same(s, o): return s.x == o.x\n    def __eq__(s, o): return s.same(o)"),
     "a Counter of its own, which is a class": Case("class Counter:\n    def __init__(s, *a): pass\n    def __eq__(s, o): return True\ndef f(s): return 0", "assert Counter(f('aab')) == Counter('aab')"),
     "a text for a list": Case("class L(list): __eq__ = lambda s, o: True\ndef order(d): return 'ba'\ndef sort_by(xs, key): return L()", "o = order({'b': 'a'})\nassert sort_by(['a', 'b'], o.index) == ['b', 'a']"),
     "an error that its context manager swallows": Case("class C:\n    def get(s): raise ValueError\n    def __enter__(s): return s\n    def __exit__(s, *a): return True", "with C() as c: assert c.get() == 77123"),
-    "a view of what it chose to return": Case("from collections import UserDict\ndef to_d(d): return UserDict(d)\ndef frm(items): return dict(a=1)", "assert frm(to_d({'a': 1}).items()) == {'a': 1}"),
-    "an object of a class that it chose to return": Case("def f(x): return object\ndef g(x): return 5", "assert g(f(3)()) == 5"),
     "classes that the program denies": Case("import sys\nend = sys.modules['inside.program'].ProgramEnd\nold = end._perform\nend._perform = lambda s, o, v, k: [] if o == 'classes' else old(s, o, v, k)\ndef inv(t): return t", "assert inv(Node(1, Node(2, None))).b.a == 2", "class Node:\n    def __init__(self, a, b): self.a, self.b = a, b"),
 }  # fmt: skip
 

@@ -67,7 +67,6 @@ def run_driver(max_bytes: int) -> None:
     trusted_code.restrict(lambda reason: objects.driver.leave_undecided(Mark(reason)))
     for name in ("asdict", "astuple", "fields", "is_dataclass", "replace"):
         setattr(dataclasses, name, objects.local(vars(dataclasses)[name]))
-    sys.getsizeof = objects.local(sys.getsizeof, of_data=True)
     gc.enable()
     control = _socket.socket(fileno=CONTROL_FD)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
@@ -189,7 +188,6 @@ class Driver(Operations):
         self._false = []
         self.final = None
         self.source = source
-        self.mark_catcher()
         error: BaseException | None = None
         try:
             if self._setup_error and kind != "in child":

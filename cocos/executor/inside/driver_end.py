@@ -4,10 +4,7 @@ Nothing that a program sends is run or looked up here, but for classes of except
 """
 
 import builtins
-import collections
-import gc
 import json
-import re
 import sys
 import types
 from contextlib import suppress
@@ -16,7 +13,7 @@ from typing import Any, NoReturn
 from . import data_types, exchange, objects
 from .data_types import CodecError
 from .marks import Mark, Marks, Reason
-from .objects import Facts, facts, is_object
+from .objects import Facts, is_object
 from .trusted_code import MODULE
 from .wire_format import MESSAGE_CHARS
 
@@ -29,17 +26,7 @@ _GLOBAL_TYPES = (
 )
 
 
-_CODE = {type, types.ModuleType, types.FunctionType, types.CodeType}
 MALFORMED = ("MalformedEvidence", "the program sent no well-formed message")
-# Containers of a program from whose own methods a test gets the same as from a list's, dict's or set's.
-_USUAL = {
-    *(list, dict, set, collections.deque, collections.defaultdict),
-    *(collections.Counter, collections.OrderedDict),
-}
-_CATCHING = re.compile(r"\bexcept\b|Raises|\braises\b|suppress")
-
-
-_HELD_DEPTH = 5  # to which what cannot cross is searched
 
 
 class CannotCross(BaseException):
@@ -78,7 +65,6 @@ class DriverEnd(exchange.End):
         final: An outcome that the test cannot change any more, or None.
         setup: Source of the setup.
         source: Source of the test.
-        has_catcher: The program has given a class with which these would catch an AssertionError.
         is_decoding: What is asked of an object now, is asked by a set or a dict that has it.
         is_gone: The program's process has ended, or sends malformed messages.
         error_at_end: Error type and message in the second case.
@@ -91,7 +77,6 @@ class DriverEnd(exchange.End):
         self.sources: dict[types.CodeType, tuple[str, str, bool]] = {}
         self.final: list | None = None
         self.setup = self.source = ""
-        self.has_catcher = False
         self.is_gone = self.is_decoding = False
         self.error_at_end: tuple[str, str] | None = None
         self.names: dict[str, Any] = {}
@@ -101,7 +86,6 @@ class DriverEnd(exchange.End):
         self.marks = Marks()
         self._captured: dict[int, tuple[dict, dict]] = {}
         self._error_classes: dict[str, Any] = {}
-        self._given_classes: set[type] = set()
 
     def request(self, operation: str, /, *args: Any, **kwargs: Any) -> Any:
         """Have the program do something and return the result, or raise its exception."""
@@ -204,39 +188,9 @@ class DriverEnd(exchange.End):
             if id(value.__self__) not in self.numbers:
                 self._tell(value.__self__)
             return ["method", self.encode(value.__self__), value.__name__]
-        if isinstance(value, types.MethodType) and value.__name__ == "__call__" and is_object(value.__self__):
-            return self.encode(value.__self__)
         if isinstance(value, types.FunctionType):
             return self._encode_function(value)
-        reason = Reason.GETS.format(f"{type(value).__name__} of the test")[:MESSAGE_CHARS]
-        raise CannotCross(Mark(reason, self._holds_unusual(value)))
-
-    def _holds_unusual(self, value: Any) -> bool:
-        """Return whether a value of the test holds an unusual one of the program, or has a class of it."""
-        if type(value) in self._given_classes:
-            return True
-        level, seen = [value], {id(self.namespace)}
-        for _ in range(_HELD_DEPTH):
-            level = [
-                part for part in gc.get_referents(*level) if id(part) not in seen and type(part) not in _CODE
-            ]
-            seen.update(map(id, level))
-            if not all(map(self._is_usual, level)):
-                return True
-        return False
-
-    def _is_usual(self, value: Any) -> bool:
-        if is_object(value):
-            return self.may_ask(facts(value))
-        return not self.is_foreign(value) or type(value) in _USUAL
-
-    def may_ask(self, found: Facts) -> bool:
-        """Return whether a test may ask seven things of an object with these facts."""
-        return found.kind == "iterator" or self.is_named(found)
-
-    def is_named(self, found: Facts) -> bool:
-        """Return whether the tests name an object or its class, or it hangs below what they name."""
-        return found.is_known or found.name in self.named
+        raise CannotCross(Mark(Reason.GETS.format(f"{type(value).__name__} of the test")[:MESSAGE_CHARS]))
 
     def _encode_function(self, function: types.FunctionType) -> list:
         source, names, has_constant = self.sources.get(function.__code__, ("", "", False))
@@ -297,16 +251,6 @@ class DriverEnd(exchange.End):
                     changed.append([number, name, self.encode(now)])
         return changed
 
-    def _fill(self, number: int, tag: str, parts: list) -> None:
-        super()._fill(number, tag, parts)
-        if tag == "x":  # a function in place of a method would decide, now and in later tests
-            _, _, items = self._unfilled[-1]
-            cls, names = type(self.objects[number]), items[: len(items) // 2]
-            own = zip(names, items[len(names) :], strict=True)
-            if any(hasattr(cls, n) and (callable(v) or not _is_field(cls, n)) for n, v in own):
-                self.marks.add(Reason.DECIDED.format("an attribute of an object"))
-                self.marks.keep()
-
     def decode_foreign(self, node: list) -> Any:
         match node:
             case ["object", number, str(name), str(kind)]:
@@ -314,40 +258,18 @@ class DriverEnd(exchange.End):
                 self.add(number, value)
                 return value
             case ["error class", number, list(described)]:
-                value = self._given(self._error_class(described))
+                value = self._error_class(described)
                 self.add(number, value)
                 return value
-            case [
-                "error",
-                number,
-                list(described),
-                args,
-                str(text),
-                list(attributes),
-                list(causes),
-                list(members),
-            ]:
+            case ["error", number, list(cls), args, str(text), list(attributes), list(causes), list(members)]:
                 decoded = {name: self.decode(value) for name, value in attributes if type(name) is str}
                 found = {n: v for n, v in decoded.items() if data_types.is_data(v) and not callable(v)}
                 arguments = self.decode(args) if args is not None else (text,) if text else ()
-                error = self._error(self._error_class(described), tuple(arguments), text, found, members)
+                error = self._error(self._error_class(cls), tuple(arguments), text, found, members)
                 self.add(number, error)
                 self._add_causes(error, causes)
                 return error
-        return self._given(data_types.decode_leaf(node))
-
-    def _given(self, value: Any) -> Any:
-        """Note a class that the program gives. With `Exception` it would catch what the test asserts."""
-        if isinstance(value, type):
-            self._given_classes.add(value)
-            self.has_catcher |= issubclass(AssertionError, value) and value is not object
-            self.mark_catcher()
-        return value
-
-    def mark_catcher(self) -> None:
-        """Mark the test if it catches exceptions, and the program could have it catch failed asserts."""
-        if self.has_catcher and (_CATCHING.search(self.setup) or _CATCHING.search(self.source)):
-            self.marks.add(Reason.CATCHES)
+        return data_types.decode_leaf(node)
 
     def _error(self, cls: Any, args: tuple, text: str, attributes: dict, members: list) -> BaseException:
         builtin = next(base for base in cls.__mro__ if base.__module__ == "builtins")
@@ -388,17 +310,6 @@ class DriverEnd(exchange.End):
             known = tuple(map(self._error_class, bases)) or (Exception,)
             self._error_classes[key] = objects.stand_in(str(name)[:80], known)
         return self._error_classes[key]
-
-    def factory(self, value: Any) -> Any:
-        if value is not None and not is_object(value) and value not in data_types.DATA_CLASSES:
-            raise CodecError("no factory")
-        return value
-
-
-def _is_field(cls: type, name: str) -> bool:
-    """Return whether the instances of a class have an attribute of their own by this name."""
-    names = getattr(getattr(cls.__init__, "__code__", None), "co_names", ())  # type: ignore[misc]
-    return name in names or name in getattr(cls, "__dataclass_fields__", ())
 
 
 def _is_sound(cls: type, attributes: dict) -> bool:

@@ -185,7 +185,7 @@ class End:
             value = data_types.new(tag, detail)
             self.add(number, value)
             if tag == "f":
-                value.default_factory = self.factory(self.decode(detail))
+                value.default_factory = self.decode(detail)
             self._fill(number, tag, parts)
             return value
         match node:
@@ -211,10 +211,6 @@ class End:
     def decode_foreign(self, node: list) -> Any:
         """Return the value of a node that only this end understands."""
         return data_types.decode_leaf(node)
-
-    def factory(self, value: Any) -> Any:
-        """Return the factory of a defaultdict, if it may be one."""
-        return value
 
     def register(self, value: Any) -> int:
         """Give an object of this process a number."""

@@ -43,7 +43,6 @@ class Reason(StrEnum):
     USED_NAME = "the program uses {}, which the test or the setup defines"
     # The same, as the driver finds out.
     GETS = "the program gets {}"
-    ASKED_THERE = "the program's process has what {} asks for"
     LOST_OBJECT = "an object that the program has no more"
     EVALUATES = "the test evaluates text"
     COMPILES = "the test compiles text"
@@ -52,7 +51,6 @@ class Reason(StrEnum):
     ASKS = "asks {} of {} of the program"
     # The driver runs the test, but asks the program for what decides it.
     DECIDED = "decided by {} of the program"
-    CATCHES = "an exception of the program catches failed asserts"
     # The program may know what the test expects.
     GETS_SETUP = "the program gets {} of the setup"
     GETS_VALUE = "the program gets a value with a function of the test"

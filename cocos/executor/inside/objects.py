@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import data_types
-from .marks import Mark, Reason
 
 # What a test may ask of an object, and what does it in the process that has the object.
 VERBS: dict[str, Any] = {
@@ -52,12 +51,14 @@ class Facts:
         name: Name of its class; of a class, its own.
         kind: What `kind_of` says of its class.
         is_known: The test names it, or it hangs below what the test names.
+        is_returned: A call has given it after that, perhaps in place of data.
 
     """
 
     name: str
     kind: str
     is_known: bool = False
+    is_returned: bool = False
 
 
 class Object:
@@ -131,22 +132,13 @@ def new(found: Facts) -> Object:
     return value
 
 
-def local(function: Any, of_data: bool = False) -> Any:
-    """Return a function that leaves a test to the program's process where it is asked of what is there.
-
-    Args:
-        function: A function that would be asked of what stands for an object.
-        of_data: It tells how a process keeps data, too.
-
-    """
+def local(function: Any) -> Any:
+    """Return a function that leaves a test to the program's process where it is asked of a stand-in."""
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        given = *args, *kwargs.values()
-        if own := list(filter(is_object, given)):
-            driver.refuse_or_leave(function.__name__, facts(own[0]), ())
-        if of_data and any(map(driver.is_foreign, given)):
-            driver.leave_undecided(Mark(Reason.ASKED_THERE.format(function.__name__)))
+        for value in filter(is_object, (*args, *kwargs.values())):
+            driver.refuse_or_leave(function.__name__, facts(value), ())
         return function(*args, **kwargs)
 
     return checked

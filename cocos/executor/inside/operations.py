@@ -49,7 +49,6 @@ class Names(dict):
         for function in (callable, hasattr, issubclass):
             self[function.__name__] = objects.local(function)
         self["isinstance"] = driver.is_instance
-        self["id"] = objects.local(id, of_data=True)
         for name in driver.remote & self.keys():
             del self[name]
 
@@ -89,6 +88,14 @@ class Operations(DriverEnd):
         is_of_data = any(type(cls) is type and cls in data_types.DATA_CLASSES for cls in parts)
         self.refuse_or_leave("isinstance" if is_of_data else "the class", found, parts)
 
+    def may_ask(self, found: Facts) -> bool:
+        """Return whether a test may ask seven things of an object with these facts."""
+        return found.kind == "iterator" or self.is_named(found)
+
+    def is_named(self, found: Facts) -> bool:
+        """Return whether the tests name an object or its class, or it hangs below what they name."""
+        return (found.is_known and not found.is_returned) or found.name in self.named
+
     def note_name(self, value: Any) -> None:
         """Note that the test has a value of the program by a name."""
         if is_object(value):
@@ -103,8 +110,8 @@ class Operations(DriverEnd):
         elif found.kind == "iterator":
             if operation == "__contains__":
                 return any(item is args[0] or item == args[0] for item in value)
-            if operation == "__index__":  # which `bytes` tries first
-                raise TypeError(f"{found.name!r} object cannot be interpreted as an integer")
+            if operation in ("__len__", "__getitem__", "__index__"):  # which `list` and `bytes` try first
+                raise TypeError(f"{found.name!r} object has no {operation}")
         is_call = operation == "__call__"
         is_for_all = operation in _FOR_ALL or (is_call and (found.is_known or found.kind == "function"))
         if operation not in VERBS or not (is_for_all or self.may_ask(found)):
@@ -114,8 +121,8 @@ class Operations(DriverEnd):
         result = self.request(operation, value, *args, **kwargs)
         if is_object(result):
             # A function may return what the test names, in place of data.
-            is_below = facts(result).is_known or self.is_named(found)
-            facts(result).is_known = is_below and not is_call
+            facts(result).is_returned |= is_call and facts(result).is_known
+            facts(result).is_known |= not is_call and self.is_named(found)
         return result
 
     def _exit(self, value: Any, found: Facts, args: tuple) -> bool:
@@ -159,7 +166,7 @@ class Operations(DriverEnd):
         # With a special attribute an object tells C code what to do: numpy would read at an address of its.
         is_special = name[:2] == "__" and name not in _TEXTS
         # What should return data may have returned its own function, with any attribute.
-        is_of_data = name in _DATA_NAMES
+        is_of_data = name in _DATA_NAMES or name.startswith("__array")  # of numpy
         if is_special or (is_of_data and found.kind == "function") or not self.may_ask(found):
             self.leave_undecided(Mark(Reason.ASKS.format(name, found.name), is_of_data))
         result = self.request("getattr", value, name)

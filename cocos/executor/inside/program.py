@@ -44,7 +44,7 @@ _NAMESPACE = _MODULE.__dict__
 
 
 class SemLock:
-    """What multiprocessing has in each pool, queue and lock. No level has a place for a real one."""
+    """Semaphore of multiprocessing's pools, queues and locks. No level has a place for a real one."""
 
     SEM_VALUE_MAX = 1
 
@@ -246,16 +246,7 @@ class ProgramEnd(exchange.End):
                     if used in cells:
                         cells[used].cell_contents = self.decode(node)
                 return function
-            case [
-                "error",
-                int(number),
-                [module, name, *_],
-                args,
-                _,
-                list(attributes),
-                list(causes),
-                list(members),
-            ]:
+            case ["error", int(number), [module, name, *_], args, _, attributes, causes, members]:
                 cls = self.classes[name] if module == "setup" else vars(sys.modules[module])[name]
                 told = {attribute: self.decode(value) for attribute, value in attributes}
                 parts = (told["message"], [*map(self.decode, members)]) if members else self.decode(args)

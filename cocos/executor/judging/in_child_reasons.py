@@ -19,7 +19,7 @@ resetwarnings assertLogs assertNoLogs assertWarns getLogger setrlimit settrace s
 field_size_limit __builtins__ seterr errstate set_printoptions """
 _COSTS = """ process_time process_time_ns thread_time thread_time_ns CLOCK_PROCESS_CPUTIME_ID
 CLOCK_THREAD_CPUTIME_ID getrusage tracemalloc cProfile psutil """
-_MEMORY = "shares_memory may_share_memory weakref getrefcount get_referrers"
+_MEMORY = "id getsizeof shares_memory may_share_memory weakref getrefcount get_referrers"
 _TRACES = "__traceback__ format_exc print_exc extract_tb walk_tb"
 _OBJECTS = "dictConfig fileConfig DictConfigurator"
 _PICKLES = "pickle cPickle _pickle shelve marshal dill joblib cloudpickle allow_pickle"
@@ -45,7 +45,7 @@ _WORDS = {word: reason for reason, words in _REASONS.items() for word in words.s
 # A candidate may define `seed` or `signature`, but nobody defines a redirect_stdout.
 _NEVER_OWN = frozenset(f"{_STREAMS} {_ASYNC} {_THREADS}".split())
 # Methods have such names too: a reason as names, and as attributes of modules.
-_METHODS = frozenset(("eval", "exec", "inspect", "modules", "patch", "seed", "signal", "signature"))
+_METHODS = frozenset(("eval", "exec", "id", "inspect", "modules", "patch", "seed", "signal", "signature"))
 _MAINS = frozenset(("main", "testmod", "TextTestRunner"))
 
 
