@@ -31,10 +31,10 @@ Needs the standard library only, and pyseccomp for the system-call filter. Does 
       operations.py          what a test may ask of objects of the program
       marks.py               why a program could have forged a verdict
       trusted_code.py        what may run in the driver: no file, text or pickle of a program
-      objects.py             stand-ins for these objects
+      stand_ins.py           stand-ins for these objects
       program.py             runs the program, and does what the driver asks for
       exchange.py            tables of objects and messages, the same at both ends
-      driver_end.py          the driver's end: requests, functions of the test, exceptions
+      requests.py            requests to the program: functions of the test, exceptions
       data_types.py          values that cross as data
       wire_format.py         jobs and answers, also of the trusted process
       confinement.py, landlock.py, scratch.py, fixed_world.py, packages.py

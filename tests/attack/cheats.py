@@ -265,7 +265,7 @@ _OWN_ENDS = {
 }  # fmt: skip
 _FIND_END = "END = next((o for o in gc.get_objects() if type(o).__name__ == 'ProgramEnd'), None)"
 _KEEP = "('exec', 'compile', 'eval', 'setattr', 'isinstance', 'dir', 'getattr', '__build_class__', '__import__', 'len')"
-_HARNESS = "tuple('inside.' + n for n in ('exchange', 'program', 'data_types', 'objects', 'wire_format'))"
+_HARNESS = "tuple('inside.' + n for n in ('exchange', 'program', 'data_types', 'stand_ins', 'wire_format'))"
 
 
 def _patcher(chance: random.Random, form: Form) -> Cheat:

@@ -3,7 +3,7 @@
 A test runs here as plain Python. Its names that only the program defines are asked of the program's process
 (`program.py`): calls go there with their arguments, and data or references to objects come back
 (`exchange.py`). So the program never sees a test or an expected value, and this process decides. Where an
-object of the program decides instead, as `==` between two of its objects does, the test is marked
+object of the program decides instead, as `==` between two of its objects does, the test runs there, marked
 (`operations.py`).
 
 The process serves many jobs, until a test could leave something behind in it.
@@ -24,12 +24,12 @@ import types
 from functools import lru_cache
 from typing import Any
 
-from . import data_types, fixed_world, objects, trusted_code
-from .driver_end import MALFORMED, CannotCross, ProgramGone, ProgramStopIteration
+from . import data_types, fixed_world, stand_ins, trusted_code
 from .exchange import text_of
 from .marks import Mark, Reason
-from .objects import facts, is_object
 from .operations import Names, Operations
+from .requests import MALFORMED, CannotCross, ProgramGone, ProgramStopIteration, Requests
+from .stand_ins import facts, is_object
 from .trusted_code import MODULE
 from .wire_format import CONTROL_FD, DRIVER_HEADER, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD, read_exactly
 
@@ -64,9 +64,9 @@ def run_driver(max_bytes: int) -> None:
     for name in list(sys.modules):  # no text of a program finds this package by its name
         if name.partition(".")[0] == __package__:
             del sys.modules[name]
-    trusted_code.restrict(lambda reason: objects.driver.leave_undecided(Mark(reason)))
+    trusted_code.restrict(lambda reason: stand_ins.operations.requests.leave_undecided(Mark(reason)))
     for name in ("asdict", "astuple", "fields", "is_dataclass", "replace"):
-        setattr(dataclasses, name, objects.local(vars(dataclasses)[name]))
+        setattr(dataclasses, name, stand_ins.local(vars(dataclasses)[name]))
     gc.enable()
     control = _socket.socket(fileno=CONTROL_FD)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
@@ -83,137 +83,150 @@ def run_driver(max_bytes: int) -> None:
         job = read_exactly(CONTROL_FD, size)
         fixed_world.restart()
         fixed_world.WORLD.restart_clock(clock_ns or None)
-        rows, may_go_on = _run(marshal.loads(job), max_bytes)
-        has_ended = objects.driver.is_gone
-        objects.driver.clear()
-        may_go_on = may_go_on and _size() < size_at_start + MAX_GROWTH
-        evidence = json.dumps(rows).encode()
-        control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on, has_ended) + evidence)
+        driver, tests = Driver(max_bytes), marshal.loads(job)
+        evidence = json.dumps(driver.run(*tests)).encode()
+        may_go_on = driver.is_clean and _size() < size_at_start + MAX_GROWTH
+        control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on, driver.close()) + evidence)
 
 
-def _run(job: tuple[str, list, list, list], max_bytes: int) -> tuple[list, bool]:
-    """Run the tests of a job; return the evidence, and whether this process may run another job."""
-    setup, shared, tests, helpers = job
-    rows: list[list] = []
-    driver = objects.driver = Driver(max_bytes)
-    is_clean = all(is_plain for *_, is_plain in tests)
-    try:
-        match driver.receive():
-            case ["loaded", list(own), dict(functions)]:
-                rows.append(["loaded"])
-            case ["program", *texts] if [type(text) for text in texts] == [str, str, str]:
-                return [["program", *(text[:MESSAGE_CHARS] for text in texts)]], is_clean
-            case _:
-                driver.leave(MALFORMED)
-        driver.begin(setup, shared, tests, helpers, own, functions)
-        for number, (source, kind, *_) in enumerate(tests, 1):
-            if "seed" not in setup:
-                fixed_world.random.seed(hash(source))  # the program knows the seed of its own `random`
-            start = time.perf_counter()
-            outcome = driver.outcome(source, kind, number)
-            rows.append([time.perf_counter() - start, outcome, *driver.marks.mark()])
-    except BaseException:  # also what decoding and the program's answers raise outside of a test
-        if not driver.is_gone:
-            driver.error_at_end = MALFORMED
-        if driver.error_at_end:
-            rows = rows or [["loaded"]]
-            rows.append([0.0, ["e", *driver.error_at_end], "", False])
-    return rows, is_clean
+class Driver:
+    """The tests of a job.
 
+    Attributes:
+        requests: The conversation with the program.
+        operations: What the tests do with objects of the program.
+        is_clean: The tests can leave nothing behind in this process.
 
-class Driver(Operations):
-    """The tests of a job."""
+    """
 
     def __init__(self, max_bytes: int) -> None:
-        super().__init__()
+        self.requests = Requests()
+        self.operations = stand_ins.operations = Operations(self.requests)
+        self.is_clean = True
         self._max_bytes = max_bytes  # of the value of an expression
         self._setup_error: BaseException | None = None
         self._false: list[str] = []  # operator and sides, or the text, of the assert that failed last
 
-    def clear(self) -> None:
-        """Drop everything. The parts refer to each other, so that only a late collection would find them."""
-        self.is_gone = True  # for what a generator does at its end
-        for table in (self.namespace, self.names, self.objects, self.numbers, self.contents, self.sources):
-            table.clear()
+    def run(self, setup: str, shared: list, tests: list, helpers: list) -> list:
+        """Run the tests and return the evidence.
 
-    def begin(self, setup: str, shared: list, tests: list, helpers: list, own: list, functions: dict) -> None:
+        Args:
+            setup: The setup.
+            shared: Names that it defines for the program too.
+            tests: For each test its source, kind, names that only the program has, and whether it is plain.
+            helpers: Standard names that the program defines, and of which no test is a test.
+
+        """
+        rows: list[list] = []
+        self.is_clean = all(is_plain for *_, is_plain in tests)
+        try:
+            match self.requests.receive():
+                case ["loaded", list(own), dict(functions)]:
+                    rows.append(["loaded"])
+                case ["program", *texts] if [type(text) for text in texts] == [str, str, str]:
+                    return [["program", *(text[:MESSAGE_CHARS] for text in texts)]]
+                case _:
+                    self.requests.leave(MALFORMED)
+            self.requests.remote = {name for *_, names, _ in tests for name in names}
+            self._begin(setup, shared, set(helpers), set(map(str, own)), functions)
+            for number, (source, kind, *_) in enumerate(tests, 1):
+                if "seed" not in setup:
+                    fixed_world.random.seed(hash(source))  # the program knows the seed of its own `random`
+                start = time.perf_counter()
+                outcome = self._outcome(source, kind, number, bool(setup))
+                rows.append([time.perf_counter() - start, outcome, *self.requests.marks.mark()])
+        except BaseException:  # also what decoding and the program's answers raise outside of a test
+            if not self.requests.is_gone:
+                self.requests.error_at_end = MALFORMED
+            if self.requests.error_at_end:
+                rows = rows or [["loaded"]]
+                rows.append([0.0, ["e", *self.requests.error_at_end], "", False])
+        return rows
+
+    def close(self) -> bool:
+        """Drop everything, which only a late collection would find; return whether the program has ended."""
+        end, has_ended = self.requests, self.requests.is_gone
+        end.is_gone = True  # for what a generator does at its end
+        for table in (end.namespace, end.names, end.objects, end.numbers, end.contents, end.sources):
+            table.clear()
+        return has_ended
+
+    def _begin(self, setup: str, shared: list, helpers: set, own: set, functions: dict) -> None:
         """Prepare the names of the tests, and run the setup.
 
         Args:
             setup: The setup.
             shared: Names that it defines for the program too.
-            tests: The tests of the job.
             helpers: Standard names that the program defines, and of which no test is a test.
             own: Names of builtins that the program has given to something else.
             functions: Encoded functions of the program by name.
 
         """
-        self.remote = {name for *_, names, _ in tests for name in names}
-        self.names = Names(self, set(map(str, own)), set(helpers))
+        requests = self.requests
+        requests.names = names = Names(self.operations, own, helpers)
         try:
-            found = {name: self.decode(node) for name, node in functions.items()}
-            for name in self.remote.intersection(found) - self.names.own - self.names.helpers:
-                self.names[name] = found[name]
-                self.note_name(found[name])
+            found = {name: requests.decode(node) for name, node in functions.items()}
+            for name in requests.remote.intersection(found) - names.own - helpers:
+                names[name] = found[name]
+                self.operations.note_name(found[name])
         except Exception:
-            self.leave(MALFORMED)
+            requests.leave(MALFORMED)
         sys.modules[MODULE] = types.ModuleType(MODULE)  # where dataclasses looks names up
-        self.namespace = vars(sys.modules[MODULE])
-        self.namespace.update(
-            __builtins__=self.names,
+        requests.namespace = vars(sys.modules[MODULE])
+        requests.namespace.update(
+            __builtins__=names,
             __compare__=self.compare,
             __true__=self.is_true,
-            __is__=self.is_same,
-            __type__=objects.local(type),
-            __source__=self.note_source,
+            __is__=self.operations.is_same,
+            __type__=stand_ins.local(type),
+            __source__=requests.note_source,
         )
-        self.setup = setup
         try:
-            exec(_compiled(setup), self.namespace)
+            exec(_compiled(setup), requests.namespace)
         except BaseException as error:
             self._setup_error = error
-        if self.is_gone:
+        if requests.is_gone:
             raise ProgramGone
         for name in shared:
-            cls: Any = self.namespace.get(name)
+            cls: Any = requests.namespace.get(name)
             if issubclass(type(cls), type) and cls.__module__ == MODULE and cls.__name__ == name:
-                self.classes[name] = cls
-        if self.classes:
-            self.request("classes", *self.classes)
-        self.marks.keep()
+                requests.classes[name] = cls
+        if requests.classes:
+            requests.request("classes", *requests.classes)
+        requests.marks.keep()
 
-    def outcome(self, source: str, kind: str, number: int) -> list:
+    def _outcome(self, source: str, kind: str, number: int, has_setup: bool) -> list:
         """Run a test, which has a number among those of its job, and return its outcome."""
-        self.marks.begin_test()
+        requests = self.requests
+        requests.marks.begin_test()
         self._false = []
-        self.final = None
-        self.source = source
+        requests.final, requests.source = None, source
         error: BaseException | None = None
         try:
             if self._setup_error and kind != "in child":
                 raise self._setup_error
             if kind == "in child":
                 # What a name of the setup stands for may be expected, too.
-                told = [source] if self.setup or _tells_expected(source) else []
-                self.marks.add(Reason.RAN_THERE.format(number), False, *told)
-                self.request("run", source)
+                told = [source] if has_setup or _tells_expected(source) else []
+                requests.marks.add(Reason.RAN_THERE.format(number), False, *told)
+                requests.request("run", source)
             elif kind == "value":
-                value = self.request("evaluate", source)
+                value = requests.request("evaluate", source)
                 return ["value", data_types.encode_plain(value, [self._max_bytes])]
             else:
-                exec(_compiled(source), self.namespace)
+                exec(_compiled(source), requests.namespace)
         except data_types.NotPlainValue as raised:
             [value] = raised.args
             name = facts(value).name if is_object(value) else type(value).__name__
             return ["e", "NotPlainValue", f"returned {name}, which is not a plain value"]
         except BaseException as raised:
             error = raised
-        if self.is_gone:
+        if requests.is_gone:
             raise ProgramGone
-        if self.final:
-            return self.final
+        if requests.final:
+            return requests.final
         if isinstance(error, CannotCross):  # of the setup
-            return ["undecided", error.mark.reason]
+            return ["undecided", str(error)]
         if error is None:
             return ["passed"]
         name = "StopIteration" if isinstance(error, ProgramStopIteration) else type(error).__name__
@@ -227,7 +240,7 @@ class Driver(Operations):
         """Return whether a comparison holds; note what it compared if it does not."""
         relation = symbol.removeprefix("~")
         if relation[:2] == "is":
-            holds = self.is_same(*sides) == (relation == "is")
+            holds = self.operations.is_same(*sides) == (relation == "is")
         else:
             holds = _OPERATORS[relation](*sides)
         if holds:

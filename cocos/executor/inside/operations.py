@@ -11,10 +11,10 @@ import sys
 import types
 from typing import Any, NoReturn
 
-from . import data_types, objects
-from .driver_end import DriverEnd
+from . import data_types, stand_ins
 from .marks import Mark, Reason
-from .objects import EQUAL_TO_ITSELF, OF_DATA, VERBS, Facts, facts, is_object
+from .requests import Requests
+from .stand_ins import EQUAL_TO_ITSELF, OF_DATA, VERBS, Facts, facts, is_object
 
 _FOR_ALL = frozenset(("__bool__", "__str__", "__repr__", "__format__", "__enter__", "__exit__"))
 # A test that asks for one of these, as in `f(3).isdigit()`, expects that its object is data.
@@ -32,48 +32,60 @@ class Names(dict):
     Functions and classes are looked up once, other values each time: the program may assign new ones.
 
     Args:
-        driver: The driver's end.
+        operations: What the tests may do with values of the program.
         own: Names of builtins that the program has given to something else.
         helpers: Standard names that the program defines, and of which no test is a test. They decide what
             the test computes.
 
     """
 
-    def __init__(self, driver: "Operations", own: set[str], helpers: set[str]) -> None:
+    def __init__(self, operations: "Operations", own: set[str], helpers: set[str]) -> None:
         super().__init__(vars(builtins))
-        self._driver = driver
-        self.own = {name for name in own if name in self and name[:1] != "_"} - driver.remote
+        self._operations, self._requests = operations, operations.requests
+        self.own = {name for name in own if name in self and name[:1] != "_"} - self._requests.remote
         self.helpers = helpers
-        driver.named, driver.helpers = set(driver.remote), helpers
-        driver.remote |= self.own
+        operations.named, operations.helpers = set(self._requests.remote), helpers
+        self._requests.remote |= self.own
         for function in (callable, hasattr, issubclass):
-            self[function.__name__] = objects.local(function)
-        self["isinstance"] = driver.is_instance
-        for name in driver.remote & self.keys():
+            self[function.__name__] = stand_ins.local(function)
+        self["isinstance"] = operations.is_instance
+        for name in self._requests.remote & self.keys():
             del self[name]
 
     def __missing__(self, name: str) -> Any:
-        if name not in self._driver.remote:
+        if name not in self._requests.remote:
             raise KeyError(name)
-        value = self._driver.request("name", name)
-        self._driver.note_name(value)
+        value = self._requests.request("name", name)
+        self._operations.note_name(value)
         if name in self.own or name in self.helpers:
             is_class = is_object(value) and facts(value).name == name and name not in sys.modules
-            self._driver.marks.add(Reason.DECIDED.format(name), not is_class)
+            self._requests.marks.add(Reason.DECIDED.format(name), not is_class)
         elif callable(value):
             self[name] = value
         return value
 
 
-class Operations(DriverEnd):
-    """The driver's end of the conversation, with what a test may do with objects of the program."""
+class Operations:
+    """Operations of the tests of a job on objects of the program.
+
+    Attributes:
+        requests: The driver's end of the conversation.
+        named: Names that only the program defines.
+        helpers: Standard names among these, of which no test is a test.
+
+    """
+
+    def __init__(self, requests: Requests) -> None:
+        self.requests = requests
+        self.named: set[str] = set()
+        self.helpers: set[str] = set()
 
     def is_same(self, left: Any, right: Any) -> bool:
         """Return `left is right`."""
         if is_object(left) and is_object(right):
             self.refuse_or_leave("the identity", facts(left), (right,))
         if left is not right and _are_alike(left, right):  # perhaps one object in the program's process
-            self.leave_undecided(Mark(Reason.ASKS.format("the identity", type(left).__name__)))
+            self.requests.leave_undecided(Mark(Reason.ASKS.format("the identity", type(left).__name__)))
         return left is right
 
     def is_instance(self, value: Any, classes: Any, /) -> bool:
@@ -118,7 +130,7 @@ class Operations(DriverEnd):
             self.refuse_or_leave(operation, found, args)
         if operation == "__exit__":
             return self._exit(value, found, args)
-        result = self.request(operation, value, *args, **kwargs)
+        result = self.requests.request(operation, value, *args, **kwargs)
         if is_object(result):
             # A function may return what the test names, in place of data.
             facts(result).is_returned |= is_call and facts(result).is_known
@@ -127,10 +139,12 @@ class Operations(DriverEnd):
 
     def _exit(self, value: Any, found: Facts, args: tuple) -> bool:
         """Leave a `with`; mark a test whose error the program swallows."""
-        if not self.request("__exit__", value, *args[:2], None) or args[0] is None:
+        if not self.requests.request("__exit__", value, *args[:2], None) or args[0] is None:
             return False
         is_own = self.is_named(found) or found.name == "_GeneratorContextManager"
-        self.marks.add(Reason.DECIDED.format("__exit__"), not is_own or self.is_foreign(args[1]))
+        self.requests.marks.add(
+            Reason.DECIDED.format("__exit__"), not is_own or self.requests.is_foreign(args[1])
+        )
         return not issubclass(args[0], AssertionError)  # a failed assert stays one
 
     def refuse_or_leave(self, operation: str, found: Facts, args: tuple) -> NoReturn:
@@ -143,33 +157,35 @@ class Operations(DriverEnd):
         asks_class = operation in ("isinstance", "type")
         is_as_data = (asks_class or operation in OF_DATA) and not others
         is_liar = found.kind == "other data" or (not asks_class and found.kind != "data")
-        if is_as_data and is_liar and not (is_named or self.is_decoding):
+        if is_as_data and is_liar and not (is_named or self.requests.is_decoding):
             text = f"returned {found.name}, which is not a plain value"
-            self.decide(["e", "NotPlainValue", text])
+            self.requests.decide(["e", "NotPlainValue", text])
             raise NotPlainValue(text)
-        self.leave_undecided(Mark(Reason.ASKS.format(operation, found.name), is_as_data or not is_named))
+        self.requests.leave_undecided(
+            Mark(Reason.ASKS.format(operation, found.name), is_as_data or not is_named)
+        )
 
     def get_attribute(self, value: Any, name: str) -> Any:
         """Return an attribute of an object, of a stand-in for an exception, or of its class."""
         if not is_object(value):
-            if name[:2] == "__" or id(value) not in self.numbers:
+            if name[:2] == "__" or id(value) not in self.requests.numbers:
                 raise AttributeError(name)
-            result = self.request("getattr", value, name)
+            result = self.requests.request("getattr", value, name)
             if is_object(result) or callable(result):
                 cls = value if isinstance(value, type) else type(value)
                 mark = Mark(Reason.ASKS.format(name, cls.__name__), cls.__name__ not in self.named)
-                self.leave_undecided(mark)
+                self.requests.leave_undecided(mark)
             return result
         found = facts(value)
         if name == "__class__" and "data" not in found.kind:  # what the standard library asks
-            return objects.Object
+            return stand_ins.Object
         # With a special attribute an object tells C code what to do: numpy would read at an address of its.
         is_special = name[:2] == "__" and name not in _TEXTS
         # What should return data may have returned its own function, with any attribute.
         is_of_data = name in _DATA_NAMES or name.startswith("__array")  # of numpy
         if is_special or (is_of_data and found.kind == "function") or not self.may_ask(found):
-            self.leave_undecided(Mark(Reason.ASKS.format(name, found.name), is_of_data))
-        result = self.request("getattr", value, name)
+            self.requests.leave_undecided(Mark(Reason.ASKS.format(name, found.name), is_of_data))
+        result = self.requests.request("getattr", value, name)
         if is_object(result):
             facts(result).is_known |= self.is_named(found)
         return result

@@ -20,7 +20,7 @@ from typing import Any
 
 from . import data_types, exchange
 from .exchange import text_of
-from .objects import VERBS, kind_of
+from .stand_ins import VERBS, kind_of
 from .wire_format import PEER_FD
 
 # The modules that candidates import most. The zygote imports them once, and every child inherits them.

@@ -1,6 +1,6 @@
 """Stand-ins in the driver for objects of the program.
 
-Whatever a test does with one is asked of the driver's end (`operations.py`). Classes of exceptions have a
+Whatever a test does with one is an operation (`operations.py`). Classes of exceptions have a
 stand-in with the same bases, because `except` needs a class.
 """
 
@@ -40,7 +40,7 @@ _CALLABLES = (
     *(functools.partial, type(functools.lru_cache(len))),
 )
 _DECIDING = OF_DATA - {"__hash__"} | {"__len__", "__iter__", "__getitem__", "__bool__"}
-driver: Any = None  # the driver's end of the conversation, which all objects ask
+operations: Any = None  # of the job
 
 
 @dataclass(slots=True, eq=False)
@@ -67,13 +67,13 @@ class Object:
     __slots__ = ("_facts_of_object",)
 
     def __getattribute__(self, name: str) -> Any:
-        return driver.get_attribute(self, name)
+        return operations.get_attribute(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        driver.operate("setattr", self, (name, value), {})
+        operations.operate("setattr", self, (name, value), {})
 
     def __delattr__(self, name: str) -> None:
-        driver.operate("delattr", self, (name,), {})
+        operations.operate("delattr", self, (name,), {})
 
     def __get__(self, owner: Any, cls: Any = None) -> Any:
         # A function of the program among the attributes of a class of the test is a method.
@@ -83,7 +83,7 @@ class Object:
 
 def _forwarder(operation: str) -> Any:
     def method(self, /, *args, **kwargs):
-        return driver.operate(operation, self, args, kwargs)
+        return operations.operate(operation, self, args, kwargs)
 
     method.__name__ = method.__qualname__ = operation
     return method
@@ -138,7 +138,7 @@ def local(function: Any) -> Any:
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         for value in filter(is_object, (*args, *kwargs.values())):
-            driver.refuse_or_leave(function.__name__, facts(value), ())
+            operations.refuse_or_leave(function.__name__, facts(value), ())
         return function(*args, **kwargs)
 
     return checked
@@ -148,16 +148,16 @@ class ErrorClass(type):
     """Class of the stand-ins for the program's classes of exceptions."""
 
     def __call__(cls, /, *args, **kwargs):
-        return driver.request("__call__", cls, *args, **kwargs)
+        return operations.requests.request("__call__", cls, *args, **kwargs)
 
     def __getattr__(cls, name):
-        return driver.get_attribute(cls, name)
+        return operations.get_attribute(cls, name)
 
 
-def stand_in(name: str, bases: tuple[type, ...]) -> Any:
+def error_class(name: str, bases: tuple[type, ...]) -> Any:
     """Return a stand-in for a class of exceptions."""
     body = {
-        "__getattr__": lambda self, name: driver.get_attribute(self, name),
+        "__getattr__": lambda self, name: operations.get_attribute(self, name),
         "__str__": lambda self: vars(self)["text of the program"],
     }
     try:

@@ -1,4 +1,4 @@
-"""The driver's end of the conversation: requests to the program, and what crosses beside data.
+"""Requests of the driver to the program, and what crosses beside data.
 
 Nothing that a program sends is run or looked up here, but for classes of exceptions of the standard library.
 """
@@ -10,10 +10,10 @@ import types
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from . import data_types, exchange, objects
+from . import data_types, exchange, stand_ins
 from .data_types import CodecError
 from .marks import Mark, Marks, Reason
-from .objects import Facts, is_object
+from .stand_ins import Facts, is_object
 from .trusted_code import MODULE
 from .wire_format import MESSAGE_CHARS
 
@@ -30,16 +30,7 @@ MALFORMED = ("MalformedEvidence", "the program sent no well-formed message")
 
 
 class CannotCross(BaseException):
-    """The program would get something of the test that cannot leave this process.
-
-    Args:
-        mark: What that is, and whether it comes from what the program chose to return.
-
-    """
-
-    def __init__(self, mark: Mark) -> None:
-        super().__init__(mark.reason)
-        self.mark = mark
+    """The program would get something of the test that cannot leave this process."""
 
 
 class ProgramGone(BaseException):
@@ -50,20 +41,17 @@ class ProgramStopIteration(Exception):
     """StopIteration from a call. As itself it would end a loop of the test: `zip(map(f, xs), wants)`."""
 
 
-class DriverEnd(exchange.End):
+class Requests(exchange.End):
     """The driver's end of the conversation.
 
     Attributes:
         namespace: The names of the tests.
         names: The builtins of the tests, and the names of the program that are known.
         remote: Names that are the program's.
-        named: Those of them with which the program replaces no builtin.
-        helpers: Standard names among these with which the program may decide what a test computes.
         marks: Marks of the test.
         sources: Of the functions of tests that can cross: source, names from elsewhere, and whether it has a
             constant that a test may expect.
         final: An outcome that the test cannot change any more, or None.
-        setup: Source of the setup.
         source: Source of the test.
         is_decoding: What is asked of an object now, is asked by a set or a dict that has it.
         is_gone: The program's process has ended, or sends malformed messages.
@@ -76,13 +64,11 @@ class DriverEnd(exchange.End):
         self.namespace: dict[str, Any] = {}
         self.sources: dict[types.CodeType, tuple[str, str, bool]] = {}
         self.final: list | None = None
-        self.setup = self.source = ""
+        self.source = ""
         self.is_gone = self.is_decoding = False
         self.error_at_end: tuple[str, str] | None = None
         self.names: dict[str, Any] = {}
         self.remote: set[str] = set()
-        self.named: set[str] = set()
-        self.helpers: set[str] = set()
         self.marks = Marks()
         self._captured: dict[int, tuple[dict, dict]] = {}
         self._error_classes: dict[str, Any] = {}
@@ -101,11 +87,11 @@ class DriverEnd(exchange.End):
         except (CannotCross, OverflowError, RecursionError, CodecError) as error:
             self.forget_from(first)
             if isinstance(error, CannotCross):
-                self.leave_undecided(error.mark)
+                self.leave_undecided(Mark(str(error)))
             # Data that the program may have made.
             reason = "more data than one message takes, or nested too deeply"
             self.decide(["e", "OutputLimit", reason])
-            raise CannotCross(Mark(reason)) from None
+            raise CannotCross(reason) from None
         answer = self.receive()
         self.is_decoding = True
         try:
@@ -151,7 +137,7 @@ class DriverEnd(exchange.End):
         """End the test: only the program's process can run it."""
         self.marks.add(*mark)
         self.decide(["undecided", mark.reason])
-        raise CannotCross(mark) from None
+        raise CannotCross(mark.reason) from None
 
     def leave(self, error: tuple[str, str] | None = None) -> Any:
         """End the job: the program's process has ended, or sends malformed messages."""
@@ -162,10 +148,10 @@ class DriverEnd(exchange.End):
 
     def encode_error(self, error: BaseException, depth: int = 0) -> list:
         cls = type(error)
-        if isinstance(cls, objects.ErrorClass) or (
+        if isinstance(cls, stand_ins.ErrorClass) or (
             cls.__module__ == MODULE and cls not in self.classes.values()
         ):
-            raise CannotCross(Mark(Reason.GETS.format("an exception of the test")))
+            raise CannotCross(Reason.GETS.format("an exception of the test"))
         if isinstance(error, AssertionError) and id(error) not in self.numbers:
             # Its message may contain an expected value.
             return ["error", self.register(error), ["builtins", "AssertionError"], None, "", [], [], []]
@@ -173,7 +159,7 @@ class DriverEnd(exchange.End):
 
     def encode_foreign(self, value: Any) -> Any:
         if is_object(value):
-            raise CannotCross(Mark(Reason.LOST_OBJECT))
+            raise CannotCross(Reason.LOST_OBJECT)
         if isinstance(value, types.ModuleType):
             return ["global", value.__name__, ""]
         if isinstance(value, _GLOBAL_TYPES):
@@ -190,19 +176,19 @@ class DriverEnd(exchange.End):
             return ["method", self.encode(value.__self__), value.__name__]
         if isinstance(value, types.FunctionType):
             return self._encode_function(value)
-        raise CannotCross(Mark(Reason.GETS.format(f"{type(value).__name__} of the test")[:MESSAGE_CHARS]))
+        raise CannotCross(Reason.GETS.format(f"{type(value).__name__} of the test")[:MESSAGE_CHARS])
 
     def _encode_function(self, function: types.FunctionType) -> list:
         source, names, has_constant = self.sources.get(function.__code__, ("", "", False))
         if not source or vars(function):
-            raise CannotCross(Mark(Reason.GETS.format("a function of the test that asserts or assigns")))
+            raise CannotCross(Reason.GETS.format("a function of the test that asserts or assigns"))
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         used = names.split()
         values = {name: self.namespace[name] for name in used if name in self.namespace}
         values |= {name: cells[name].cell_contents for name in used if name in cells}
         values |= {name: self.names[name] for name in {*used} & self.remote & self.names.keys() - {*values}}
         if not values.keys() | vars(builtins).keys() >= set(used):
-            raise CannotCross(Mark(Reason.GETS.format("a function of the test that calls it")))
+            raise CannotCross(Reason.GETS.format("a function of the test that calls it"))
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         self._tell(*values.values(), *defaults, *([source] if has_constant else []))
         number = self.register(function)
@@ -254,7 +240,7 @@ class DriverEnd(exchange.End):
     def decode_foreign(self, node: list) -> Any:
         match node:
             case ["object", number, str(name), str(kind)]:
-                value: Any = objects.new(Facts(name[:80], kind))
+                value: Any = stand_ins.new(Facts(name[:80], kind))
                 self.add(number, value)
                 return value
             case ["error class", number, list(described)]:
@@ -290,7 +276,7 @@ class DriverEnd(exchange.End):
                     member.__set__(error, value)
             elif (name[:1] != "_" or name == "__notes__") and not hasattr(BaseException, name):
                 vars(error)[name] = value
-        if isinstance(cls, objects.ErrorClass):
+        if isinstance(cls, stand_ins.ErrorClass):
             vars(error)["text of the program"] = text
         return error
 
@@ -308,7 +294,7 @@ class DriverEnd(exchange.End):
         key = json.dumps(described)
         if key not in self._error_classes:
             known = tuple(map(self._error_class, bases)) or (Exception,)
-            self._error_classes[key] = objects.stand_in(str(name)[:80], known)
+            self._error_classes[key] = stand_ins.error_class(str(name)[:80], known)
         return self._error_classes[key]
 
 
