@@ -399,7 +399,7 @@ def test_no_liar_meets_a_demand(executor):
     classes = [
         LIAR.replace("{base}", base).replace("Liar", "f")
         + "    __new__ = lambda cls, *_: super(f, cls).__new__(cls)\n    __init__ = lambda *_: None\ndef g(c): c(f())"
-        for base in bases
+        for base in ("", "(int)", "(list)")
     ]
     right = "class Six(int): pass\ndef f(x): return Six(6)\ndef g(c): c(Six(6))"
     data = "def f(x): return 6\ndef g(c): c(6)"

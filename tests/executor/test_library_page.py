@@ -1,4 +1,4 @@
-"""The programs of cocos/executor/README.md, run as they stand in the page, outside of the clone."""
+"""The programs of cocos/executor/README.md and docs/executor.md, run as they stand there, outside of the clone."""
 
 import importlib.metadata
 import json
@@ -26,7 +26,7 @@ pytestmark = [
 
 # pip takes a clone on this path for an installed package.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-PAGE = (ROOT / "cocos/executor/README.md").read_text()
+PAGE = "".join((ROOT / name).read_text() for name in ("cocos/executor/README.md", "docs/executor.md"))
 # The first line of each program is a comment with its name.
 PROGRAMS = {
     code.split()[1]: code for code in re.findall(r"```python\n(# \w+\.py\n.*?\n)```\n", PAGE, re.DOTALL)

@@ -1,4 +1,4 @@
-"""Reported forgeries, and right programs that graders refused. The table in cocos/executor/README.md names each test."""
+"""Reported forgeries, and right programs that graders refused. The table in docs/executor.md names each test."""
 
 import pytest
 
