@@ -216,7 +216,6 @@ NO_PASS = {
 PASS = {
     "a class by its instance": Case("class V:\n    def __init__(s, x): s.x = x\n    def __mul__(s, k): return V(s.x * k)\n    def kind(s): return type(s)", "V(1).kind()\nassert (V(2) * 3).x == 6"),
     "no instance of several classes": Case("class A: pass\ndef f(): return A()", "assert not isinstance(f(), int | str) and not isinstance(f(), (int, (str, type(None)))) and isinstance(f(), object)"),
-    "a constant on both sides": Case("MOD = 10 ** 9 + 7\ndef f(x): return x % MOD", "MOD = 10 ** 9 + 7\nassert f(5 + MOD) == 5 % MOD"),
     "a function that the test repeats": Case("def is_even(n):\n    'doc'\n    return n % 2 == 0\ndef count(xs): return sum(map(is_even, xs))", "def is_even(n): return n % 2 == 0\nassert count([1, 2]) == 1"),
     "a variable with the name of a builtin": Case("def f(xs): return sum(list(xs))", "for list, sum in [((1, 2), 3)]: assert f(list) == sum"),
     "arithmetic of what a function returned": Case("class V:\n    def __init__(s, x): s.x = x\n    def __mul__(s, k): return V(s.x * k)\n    __rmul__ = __mul__\ndef f(x): return V(x)", "assert (f(2) * 3).x == 6 == (3 * f(2)).x"),
@@ -337,7 +336,6 @@ PASS = {
     "a length after arithmetic": Case("class V:\n    def __init__(s, *c): s.c = c\n    def __mul__(s, k): return V(*[k * x for x in s.c])\n    def __neg__(s): return s * -1\n    def __len__(s): return len(s.c)\ndef unit(): return V(1, 0)", "assert (-V(1, 2) * 2).c == (-2, -4)\nassert len(unit()) == 2"),
     "values that methods return": Case("class V:\n    def __init__(s, x): s.x = x\n    def __mul__(s, k): return V(k * s.x)\n    def __abs__(s): return abs(s.x)\n    def copy(s): return V(s.x)\n    @classmethod\n    def unit(cls): return cls(1)\n    @property\n    def twice(s): return s * 2", "assert (V.unit() * 3).copy().x == 3 == abs(V(-1).twice * 1.5)"),
     "an exception with its cause, and a group": Case("def f(e): return str(e), str(e.__cause__)\ndef n(g): return len(g.exceptions)", "try:\n    try: {}[1]\n    except KeyError as k: raise RuntimeError('bad') from k\nexcept RuntimeError as e: assert f(e) == ('bad', '1')\nassert n(ExceptionGroup('g', [ValueError(1), KeyError(2)])) == 2"),
-    "a modulus of both sides": Case("MOD = 10**9 + 7\ndef f(n): return pow(2, n, MOD)", "MOD = 10**9 + 7\nassert f(100) == pow(2, 100) % MOD"),
     "helpers of the setup with usual local names": Case("def build(xs): return Node(xs[0])", "assert is_same(build([1, 2]), make([1, 2]))", "class Node:\n    def __init__(self, val): self.val = val\ndef make(values):\n    val = values[0]\n    return Node(val)\ndef is_same(p, q): return p.val == q.val"),
     "objects that are no data": Case("class Stack: pass\ndef f(): return Stack()", "assert not isinstance(f(), int) and not isinstance(Stack(), (list, dict))"),
     "the time that a function takes": Case("def f(x): return x", "from timeit import timeit\nassert timeit(lambda: f(3), number=2) < 5"),

@@ -15,7 +15,6 @@ import ast
 import re
 import symtable
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -83,7 +82,6 @@ class Plan:
     mark: Mark = UNMARKED
 
 
-_CONSTANT = (ast.Constant, ast.Tuple, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
 _CASES = re.compile(r"^class (\w+)\(.*TestCase", re.MULTILINE)
 _MAIN = re.compile(r"\bunittest\.main\([^()]*\)")
 _RUN = "unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, [{}])).debug()"
@@ -174,7 +172,7 @@ def plan_tests(program: Program) -> tuple[Plan, ...]:
             is_named = any(name in test for name in state)
             mark = Mark(Reason.CHANGING_CLASS.format(min(state)), not is_named)
             plans[number] = in_child(plan, test, mark)
-        elif shared and (shared := shared - _same_constants(test, program.code)):
+        elif shared:
             plans[number] = in_child(plan, test, Mark(Reason.USED_NAME.format(min(shared)), True))
     return together(plans, tests)
 
@@ -183,31 +181,6 @@ def helpers_of(plans: Sequence[Plan]) -> frozenset[str]:
     """Return the helpers of the tests that are the subject of none of them."""
     subjects = frozenset[str]().union(*(set(plan.remote) - plan.helpers for plan in plans))
     return frozenset[str]().union(*(plan.helpers for plan in plans)) - subjects
-
-
-def _same_constants(test: str, code: str) -> set[str]:
-    """Return the names to which a test and a candidate both assign the same, such as `MOD = 10**9 + 7`."""
-    try:
-        return bound_names(ast.walk(parse("\n".join(_constants(test) & _constants(code)))))
-    except (RecursionError, MemoryError):
-        return set()
-
-
-def _constants(source: str) -> set[str]:
-    """Return the assignments at the top of a source that give a constant to a name, once and for all."""
-    tree = parse(source)
-    bound = Counter(
-        name
-        for node in ast.walk(tree)
-        for name in (node.names if isinstance(node, ast.Global) else bound_names([node]))
-    )
-    return {
-        ast.unparse(node)
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        and all(bound[name] == 1 for name in bound_names(ast.walk(node)))
-        and all(isinstance(part, _CONSTANT) for part in ast.walk(node.value))
-    }
 
 
 def split_setup(program: Program, plans: tuple[Plan, ...]) -> Setups:
