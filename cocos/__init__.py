@@ -16,7 +16,7 @@ The method, in reading order; standard library only:
 
 What the method calls:
 
-    executor/         untrusted programs and tests -> one verdict per test; judging, sandboxes
+    executor/         untrusted programs and tests -> one verdict per test; plans, sandboxes
     generation/       prompt ids -> completions: transformers, vLLM, TRL's engines, endpoints, scripted
 
 What uses the method:

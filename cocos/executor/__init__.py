@@ -8,6 +8,7 @@ Needs the standard library only, and pyseccomp for the system-call filter. Does 
 `cocos/executor/README.md` lists what each isolation level prevents and what it does not.
 
     verdicts.py            programs, verdicts and results
+    evidence.py            verdicts from what the driver reports
     limits.py              resource limits of a program
     pool.py                Executor: threads, and results in order
     job_queue.py           which job runs next, and which runs alone
@@ -17,13 +18,12 @@ Needs the standard library only, and pyseccomp for the system-call filter. Does 
     self_test.py           what a new executor must show
     promises.py, doctor.py programs that try to break each promise of an isolation level
     parser.py              ast.parse for several threads
-    judging/               in the trusted process
+    plans/                 in the trusted process
       plans.py               where a test runs
-      in_child_reasons.py    why it needs the program's process
+      reasons.py             why it needs the program's process
       setups.py              what driver and program get of the setup
       names.py               what a source binds and reads
       instrumented.py        the test with calls of the driver
-      evidence.py            verdicts from what the driver reports
     inside/                in the sandbox
       zygote.py              forks a process for each program, and the driver
       processes.py           the end of a job

@@ -1,17 +1,17 @@
 """Execution of one program after the other on a worker: second runs, failures and new workers.
 
 Knows when a program runs again and who is to blame for a failure. Does not know queues or threads
-(`pool.py`), or where a test runs (`judging/`).
+(`pool.py`), or where a test runs (`plans/`).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from cocos.executor.evidence import Answer, read_result
 from cocos.executor.inside.wire_format import TIMED_OUT
-from cocos.executor.judging.evidence import Answer, read_result
-from cocos.executor.judging.plans import Plan, in_child, plan_tests, split_setup, together
-from cocos.executor.judging.setups import Setups
 from cocos.executor.limits import Limits
+from cocos.executor.plans.plans import Plan, in_child, plan_tests, split_setup, together
+from cocos.executor.plans.setups import Setups
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.self_test import RIGHT
 from cocos.executor.verdicts import ExecutionResult, Program, Status, Verdict

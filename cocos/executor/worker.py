@@ -12,11 +12,11 @@ import subprocess
 import time
 from collections.abc import Callable
 
+from cocos.executor.evidence import Answer
 from cocos.executor.inside import wire_format
-from cocos.executor.judging.evidence import Answer
-from cocos.executor.judging.plans import Plan, helpers_of
-from cocos.executor.judging.setups import Setups
 from cocos.executor.limits import Limits
+from cocos.executor.plans.plans import Plan, helpers_of
+from cocos.executor.plans.setups import Setups
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.verdicts import Program
 

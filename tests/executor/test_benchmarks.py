@@ -6,7 +6,7 @@ import json
 import pytest
 
 from cocos.executor import Executor, Limits, Program
-from cocos.executor.judging.plans import plan_test
+from cocos.executor.plans.plans import plan_test
 from cocos.problems import load_problems
 from tests.support.executor import at_night, level_or_skip
 from tests.support.paths import dataset

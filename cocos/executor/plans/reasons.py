@@ -7,7 +7,7 @@ the process with them: standard streams, modules and their state, the event loop
 import ast
 
 from cocos.executor.inside.marks import Reason
-from cocos.executor.judging.names import bound_names, names_in
+from cocos.executor.plans.names import bound_names, names_in
 
 NAMES_AT_RUN_TIME = frozenset(["eval", "exec", "globals", "locals", "vars", "modules"])
 _STREAMS = "stdin stdout stderr redirect_stdout redirect_stderr capsys displayhook"

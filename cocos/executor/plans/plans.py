@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from cocos.executor.inside.marks import UNMARKED, Mark, Reason
-from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_child
-from cocos.executor.judging.instrumented import instrumented
-from cocos.executor.judging.names import (
+from cocos.executor.parser import parse, quiet
+from cocos.executor.plans.instrumented import instrumented
+from cocos.executor.plans.names import (
     BUILTINS,
     CodeNames,
     bound_names,
@@ -35,7 +35,8 @@ from cocos.executor.judging.names import (
     standard_imports,
     touched_names,
 )
-from cocos.executor.judging.setups import (
+from cocos.executor.plans.reasons import NAMES_AT_RUN_TIME, why_in_child
+from cocos.executor.plans.setups import (
     SetupNames,
     Setups,
     classes_with_state,
@@ -43,7 +44,6 @@ from cocos.executor.judging.setups import (
     read_names,
     read_setups,
 )
-from cocos.executor.parser import parse, quiet
 from cocos.executor.verdicts import Program
 
 

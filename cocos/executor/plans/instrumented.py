@@ -23,7 +23,7 @@ import symtable
 from typing import Any
 
 from cocos.executor.inside.data_types import holds_expected
-from cocos.executor.judging.names import free_names
+from cocos.executor.plans.names import free_names
 
 _SYMBOLS: dict[type, str] = {
     **{ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="},

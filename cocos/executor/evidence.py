@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from cocos.executor.inside.marks import Mark, Reason
 from cocos.executor.inside.wire_format import TIMED_OUT, AnswerHeader
-from cocos.executor.judging.plans import Plan
-from cocos.executor.judging.setups import Setups
 from cocos.executor.limits import Limits
+from cocos.executor.plans.plans import Plan
+from cocos.executor.plans.setups import Setups
 from cocos.executor.verdicts import ExecutionResult, Status, Verdict, comparison_text
 
 _TEXT_CHARS = 200  # of error types, messages and reprs in a verdict

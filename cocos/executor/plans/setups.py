@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from cocos.executor.inside.data_types import holds_expected, may_be_expected
 from cocos.executor.inside.marks import UNMARKED, Mark, Reason
-from cocos.executor.judging.in_child_reasons import why_in_child
-from cocos.executor.judging.instrumented import instrumented
-from cocos.executor.judging.names import (
+from cocos.executor.parser import parse, quiet
+from cocos.executor.plans.instrumented import instrumented
+from cocos.executor.plans.names import (
     BUILTINS,
     bound_names,
     free_names,
@@ -26,7 +26,7 @@ from cocos.executor.judging.names import (
     standard_imports,
     touched_names,
 )
-from cocos.executor.parser import parse, quiet
+from cocos.executor.plans.reasons import why_in_child
 
 
 class Setups(NamedTuple):
