@@ -67,6 +67,7 @@ def run_driver(max_bytes: int) -> None:
     trusted_code.restrict(lambda reason: stand_ins.operations.requests.leave_undecided(Mark(reason)))
     for name in ("asdict", "astuple", "fields", "is_dataclass", "replace"):
         setattr(dataclasses, name, stand_ins.local(vars(dataclasses)[name]))
+    sys.getsizeof = stand_ins.local(sys.getsizeof, of_data=True)
     gc.enable()
     control = _socket.socket(fileno=CONTROL_FD)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import data_types
+from .marks import Mark, Reason
 
 # What a test may ask of an object, and what does it in the process that has the object.
 VERBS: dict[str, Any] = {
@@ -132,13 +133,21 @@ def new(found: Facts) -> Object:
     return value
 
 
-def local(function: Any) -> Any:
-    """Return a function that leaves a test to the program's process where it is asked of a stand-in."""
+def local(function: Any, of_data: bool = False) -> Any:
+    """Return a function that leaves a test to the program's process where it is asked of a stand-in.
+
+    Args:
+        function: A function that would find nothing in a stand-in.
+        of_data: It tells how a process keeps data, too.
+
+    """
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         for value in filter(is_object, (*args, *kwargs.values())):
             operations.refuse_or_leave(function.__name__, facts(value), ())
+        if of_data and any(map(operations.requests.is_foreign, args)):
+            operations.requests.leave_undecided(Mark(Reason.MEMORY))
         return function(*args, **kwargs)
 
     return checked

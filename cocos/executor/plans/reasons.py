@@ -19,7 +19,7 @@ resetwarnings assertLogs assertNoLogs assertWarns getLogger setrlimit settrace s
 field_size_limit __builtins__ seterr errstate set_printoptions """
 _COSTS = """ process_time process_time_ns thread_time thread_time_ns CLOCK_PROCESS_CPUTIME_ID
 CLOCK_THREAD_CPUTIME_ID getrusage tracemalloc cProfile psutil """
-_MEMORY = "id getsizeof shares_memory may_share_memory weakref getrefcount get_referrers"
+_MEMORY = "id shares_memory may_share_memory weakref getrefcount get_referrers"
 _TRACES = "__traceback__ format_exc print_exc extract_tb walk_tb"
 _OBJECTS = "dictConfig fileConfig DictConfigurator"
 _PICKLES = "pickle cPickle _pickle shelve marshal dill joblib cloudpickle allow_pickle"
