@@ -336,7 +336,7 @@ _KNOWN = [
     *(Cheat("test_forgeries: objects", f"{test_forgeries.LIAR.replace('{base}', b)}def f(*a, **k): return Liar()") for b in ("", "(int)", "(str)", "(list)", "(dict)", "(Exception)", "(set)", "(tuple)")),
     *(Cheat("test_forgeries: searches", f"{test_forgeries.EXPLORER}\ndef f(*a, **k): return find(*a)") for _ in range(9)),
     *(Cheat("test_forgeries: data", c) for c in test_forgeries.LYING.values()),
-    *(Cheat("test_forgeries: shapes", c) for c, _ in test_forgeries.SHAPES.values() if "def f(" in c),
+    *(Cheat("test_forgeries: programs", p["code"]) for p in test_forgeries.FORGED if "def f(" in p["code"]),
 ]  # fmt: skip
 _SOURCES: list[tuple[Callable[[random.Random, Form], Cheat], float]] = [
     (_liar, 0.5), (_odd_value, 0.1), (_swallower, 0.03), (_searcher, 0.08), (_patcher, 0.16), (_forger, 0.1), (lambda chance, form: chance.choice(_KNOWN), 0.13),

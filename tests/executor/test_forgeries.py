@@ -1,6 +1,8 @@
 """Forgeries: forged messages, lies about objects, searches for what a test expects. No program passes unmarked by one."""
 
 import itertools
+import json
+from pathlib import Path
 
 import pytest
 
@@ -197,51 +199,6 @@ def test_no_lie_about_data_passes(level):
     assert [r.verdicts for r in twins if not r.all_passed] == []
 
 
-# Programs that no test must let pass unmarked, each with its tests (S1 to S6 of the review).
-SHAPES = {
-    "the judge's evidence through a link": ("import os\ntry: os.symlink('/proc/self/fd/3', 'out.txt')\nexcept OSError: pass\n" "def render(x): return ('1' * 2000 + '\\n[0, 0.0, [\"passed\"]]\\n') * 3", "from pathlib import Path\nPath('out.txt').write_text(render(3))\nassert Path('out.txt').read_text() == '1,2\\n'"),
-    "unpickling": ("import os, pickle\nclass E: __reduce__ = lambda s: (os.write, (3, b'[0, 0.0, [\"passed\"]]\\n' + b'1' * 3000))\n" "def ser(x): return pickle.dumps(E())", "import pickle\nassert pickle.loads(ser([1, 2])) == [1, 2]"),
-    "a repr that raises what the test catches": ("class L(list): __repr__ = lambda s: (_ for _ in ()).throw(ValueError)\ndef f(*a): return L([1])", "try:\n    r = f(5)\n    assert r == [25]\nexcept ValueError:\n    pass"),
-    "the seed of the judge": ("import random\ndef guess(): return random.Random(0).randint(0, 10**9)", "import random\nsecret = random.randint(0, 10**9)\nassert guess() == secret"),
-    "__exit__ swallows the assert": ("class managed:\n    def __enter__(self): return 5\n    def __exit__(self, *a): return True", "with managed() as x:\n    assert x == 42"),
-    "a contextmanager swallows the assert": ("from contextlib import contextmanager\n@contextmanager\ndef managed():\n    try: yield 5\n    except BaseException: pass", "with managed() as x:\n    assert x == 42"),
-    "a method that says yes": ("class L:\n    def __getattr__(self, name): return lambda *a: True\ndef f(x): return L()", "assert f(3).startswith('abc')"),
-    "a namespace with a method": ("from types import SimpleNamespace\ndef f(x): return SimpleNamespace(startswith=ascii)", "x = f(3)\nassert x.startswith('abc')"),
-    "a str with its own startswith": ("class S(str):\n    startswith = lambda *a: True\ndef f(x): return S('x')", "x = f(3)\nassert x.startswith('abc')"),
-    "no __contains__ in the data of a value": ("class L(float): pass\ndef f(*a): return L(0.5)", "x = f(3)\nassert 'abc' in x"),
-    "no __abs__ in the data of a value": ("class L(str): pass\ndef f(*a): return L(5)", "x = f(3)\nassert abs(x)"),
-    "another class than the named one has methods of data": ("class A(str): startswith = lambda *a: True\nclass Solution:\n    def solve(s, x): return A('z')", "assert Solution().solve(3).startswith('x')"),
-    "another class than the named one has a length": ("class A(list): __len__ = lambda s: 3; __iter__ = lambda s: iter(())\nclass Solution:\n    def solve(s, x): return A()", "s = Solution()\nr = s.solve(3)\nassert all(v == 1 for v in r) and len(r) == 3"),
-    "a capital function is no class": ("class A: __getattr__ = lambda s, n: (lambda *a: True)\ndef Make(x): return A()", "assert Make(3).startswith('x')"),
-    "another class than the named one is equal": ("class A: __eq__ = lambda *a: True\nclass Solution:\n    def solve(s, x): return A()", "assert Solution().solve(3) == 5"),
-    "its own __ne__": ("class A: __ne__ = lambda *_: True\ndef add(a, b): return A()", "assert add(1, 2) != 4"),
-    "an error of the test is swallowed": ("def f(*a): return len\ndef run(c):\n    try: c()\n    except BaseException: pass", "def check():\n    got = f(3)\n    got.append(5)\n    assert got == [1, 5]\nrun(check)"),
-    "no __contains__ in the data of an attribute": ("class L(float): pass\nclass Box: val = L(0.5)\ndef box(): return Box()", "assert 'abc' in box().val"),
-    "a method of data that is none": ("class L:\n    find = lambda *a: 2\ndef f(*a): return L()", "assert f(3).find('cd') == 2"),
-    "a method of data learns what is expected": ("seen = []\nclass L:\n    find = lambda s, o: (seen.append(o), 0)[1]\ndef f(*a): return seen[-1] if seen else L()", "assert f(3).find('heliotrope') == 0\nassert f(3) == 'heliotrope'"),
-    "a method without arguments": ("class L:\n    isdigit = lambda s: True\ndef f(x): return L()", "x = f(3)\nassert x.isdigit()"),
-    "a length against the iteration": ("class L:\n    __len__ = lambda s: 3\n    __iter__ = lambda s: iter(())\ndef f(x): return L()", "r = f(3)\nassert len(r) == 3\nfor got, want in zip(r, [7, 8, 9]):\n    assert got == want"),
-    "a method of an exception": ("class E(ValueError):\n    check = lambda s, o: True\ndef f(n): raise E()", "try:\n    f(3)\nexcept ValueError as e:\n    assert e.check('x')\nelse:\n    assert False"),
-    "a failed assert inside of a call is swallowed": ("def f(c):\n    try: c(5)\n    except BaseException: pass", "def c(x):\n    assert x == 42\nf(c)"),
-    "a decorator swallows a failed assert": ("def f(g):\n    def h(*a):\n        try: return g(*a)\n        except BaseException: pass\n    return h", "@f\ndef check():\n    assert 1 == 2\ncheck()"),
-    "__exit__ swallows an error inside of an assert": ("class M:\n    __enter__ = lambda s: 5\n    __exit__ = lambda s, *a: True\ndef f(*a): return M()\ndef g(x): raise ValueError", "with f(3) as x:\n    assert g(1) == 5"),
-    "a length that changes": ("class L:\n    n = [2, 0]\n    __len__ = lambda s: s.n.pop(0) if s.n else 0\ndef f(x): return L()", "r = f(3)\nassert len(r) == 2\nfor i in range(len(r)):\n    assert r[i] == 7"),
-    "an item learns what is expected": ("seen = []\nclass L: __getitem__ = lambda s, o: (seen.append(o), 1)[1]\ndef f(x): return seen[-1] if seen else L()", "x = f(3)\nassert x['heliotrope'] == 1\nassert f(3) == 'heliotrope'"),
-    "a failed assert comes back as a value": ("import asyncio\ndef run(c):\n    async def go(): return await asyncio.gather(asyncio.to_thread(c), return_exceptions=True)\n    return asyncio.run(go())", "seen = []\ndef c():\n    seen.append(1)\n    assert 1 == 2\nrun(c)\nassert seen == [1]"),
-    "an error of the test comes back in the end of an iterator": ("def f(*a): return len\nclass run:\n    def __init__(s, c): s.c = c\n    __iter__ = lambda s: s\n    def __next__(s):\n        try: s.c()\n        except BaseException as e: raise StopIteration(e)", "def check():\n    got = f(3)\n    got.append(5)\n    assert got == [1, 5]\nfor x in run(check): pass"),
-    "an error of a comparison is swallowed": ("def f(*a): return StopIteration(9)\ndef run(c):\n    try: c()\n    except BaseException: pass", "def check():\n    assert 'heliotrope' in f(3)\nrun(check)"),
-    "an error of the program is swallowed": ("def save(x):\n    with open('out.txt', 'w') as file: file.write(len)\ndef run(c):\n    try: c()\n    except BaseException: pass", "def check():\n    save(3)\n    assert open('out.txt').read() == 'heliotrope'\nrun(check)"),
-    "an error of a library is swallowed": ("def f(x): return '{'\ndef run(c):\n    try: c()\n    except BaseException: pass", "import json\ndef check():\n    assert json.loads(f(3)) == [77]\nrun(check)"),
-    "an error of the test is kept by unittest": ("import os, unittest\ndef f(*a): return os\ndef run(c): return unittest.FunctionTestCase(c).run()", "def check():\n    seen = [71766]\n    seen.remove(f(3))\n    assert seen == []\nrun(check)"),
-    "a builtin of the program's, in statements": ("def sum(xs): return -1\ndef parse(s): return [int(x) for x in s.split()]", "x = parse('1 2 3')\nassert sum(x) == 6"),
-    "a builtin of the program's, in a loop": ("def sum(xs): return -1\ndef parse(s): return [int(x) for x in s.split()]", "for x in [parse('1 2 3')]:\n    assert sum(x) == 6"),
-    "a builtin of the program's says yes": ("sorted = lambda x: 0\ndef f(x): return x", "assert sorted(f(3)) == sorted([2, 1])\nassert sorted(f(3)) == sorted([5])"),
-    "a tolerance of the program's": ("def abs(x): return 9\ndef f(x): return x", "for x in [3]:\n    assert abs(f(x) - 3) < .1"),
-    "a type of the program's": ("def type(x): return int\ndef f(x): return 'x'", "x = f(3)\nassert type(x) is type(3)"),
-    "a length against the elements": ("class L(list):\n    __len__ = lambda s: 3\n    __iter__ = lambda s: iter(())\ndef f(x): return L([1])", "r = f(3)\nassert len(r) == 3\nfor got, want in zip(r, [7, 8, 9]):\n    assert got == want"),
-}  # fmt: skip
-
-
 def test_an_error_that_the_program_raises_again_is_no_mark():
     wraps = "class Gone(Exception): pass\ndef run(c):\n    try: return c()\n    except ValueError as e: raise Gone() from e"
     tests = {
@@ -288,16 +245,23 @@ def test_what_only_a_test_needs_of_the_setup_is_not_in_the_programs_process():
     assert named.all_passed and [v.in_child for v in named.verdicts] == [True, True]
 
 
+# Programs that plain Python refuses, or that lie about what they return or search for what is expected. Each line is
+# a name, code, a test, and a setup.
+FORGED = [
+    {"setup": ""} | json.loads(line)
+    for line in Path(__file__).with_name("forged_programs.jsonl").read_text().splitlines()
+]
+
+
 @pytest.mark.parametrize("level", EVERY_LEVEL)
-def test_no_shape_of_a_test_is_passed_unmarked_by_a_lie(level):
-    with Executor(1, Limits(wall_s=10, cpu_s=9), level_or_skip(level)) as executor:
-        results = executor.run([Program(code, (test,)) for code, test in SHAPES.values()])
-    passed = [
-        (name, r)
-        for name, r in zip(SHAPES, results, strict=True)
+def test_no_forged_program_passes_unmarked(level):
+    with Executor(2, Limits(wall_s=20, cpu_s=9), level_or_skip(level)) as executor:
+        results = executor.run([Program(p["code"], (p["test"],), p["setup"]) for p in FORGED])
+    assert [
+        p["name"]
+        for p, r in zip(FORGED, results, strict=True)
         if r.is_infra_failure or (r.num_passed and not r.verdicts[0].in_child)
-    ]
-    assert passed == []
+    ] == []
 
 
 COUNTERS = {

@@ -1,7 +1,7 @@
 """Honest programs of unusual shapes: what plain Python passes, the executor passes.
 
 Each line of honest_programs.jsonl is a program: a name, which says what is unusual about it, code, tests, setup, standard
-input, and whether its verdicts may be marked, because its own code decides or the test can only run in its process.
+input, and whether a verdict is marked, because its own code decides or the test runs in its process.
 """
 
 import json
@@ -22,13 +22,6 @@ PROGRAMS = [
 REFUSED = {
     "an object from a function is compared with a number": "its class could say that it equals every number; "
     "allowed, and marked, where the test names a class"
-}
-# Marked although their own code does not decide alone: a length with a loop, a method with the name of one of data, and
-# a class with the name of a standard one beside others.
-MARKED = {
-    "reversed and len of a class",
-    "a queue of the standard library",
-    "classes named like standard ones",
 }
 PLAIN = """
 import io, json, os, sys, tempfile
@@ -72,11 +65,5 @@ def test_the_executor_passes_every_program_but_the_refused_ones():
     by_program = list(zip(PROGRAMS, results, strict=True))
     failed = {p["name"]: result.verdicts for p, result in by_program if not result.all_passed}
     assert failed.keys() == REFUSED.keys(), {name: failed[name] for name in failed.keys() - REFUSED.keys()}
-    marked = {
-        p["name"]
-        for p, result in by_program
-        for verdict in result.verdicts
-        # An object or a function of the test that the program gets is the test's choice.
-        if verdict.in_child and not (verdict.in_child_reason or "").startswith("the program gets")
-    }
-    assert marked <= {p["name"] for p in PROGRAMS if p["is_marked"]} | MARKED
+    marked = {p["name"] for p, result in by_program if any(verdict.in_child for verdict in result.verdicts)}
+    assert marked == {p["name"] for p in PROGRAMS if p["is_marked"]}
