@@ -56,7 +56,7 @@ TEXTS = {
     "assert f(1) == 1\nassert f(2) == 3\nassert f(3) == 5": "expected 3, got 2",
     "x = f(4)\nassert x == 4\nassert x > 9": "4 is not > 9",
     "assert f(1) == 1 and f(2) == 3": "false: f(1) == 1 and f(2) == 3",
-    "assert P(1) == P(2)": "expected P(2), got P(1)",
+    "assert P(1) == P(2)": "",  # in the program's process, as two objects are compared
     "assert f(Decimal('0.5')) > 1": "Decimal('0.5') is not > 1",
     "assert f(range(3)) == [0, 1]": "expected [0, 1], got range(0, 3)",
     "x = [2, 1]\nassert f(x) is not x": "expected a value other than [2, 1], got [2, 1]",
