@@ -14,8 +14,8 @@ from cocos.config.command_line import PlainParser
 def report_parser() -> PlainParser:
     """Return the parser of the options."""
     parser = PlainParser(
-        usage="%(prog)s EVALUATION [EVALUATION ...] [--baseline NAME] [--profile FOLDER] "
-        "[--output_dir FOLDER] [--inspect_dir FOLDER]",
+        usage="%(prog)s EVALUATION [EVALUATION ...] [--baseline NAME] [--output_dir FOLDER] "
+        "[--inspect_dir FOLDER]",
         description=__doc__,
     )
     parser.add_argument(
@@ -29,12 +29,6 @@ def report_parser() -> PlainParser:
         "--baseline",
         metavar="NAME",
         help="name of the evaluation with which the others are compared; by default the first",
-    )
-    parser.add_argument(
-        "--profile",
-        metavar="FOLDER",
-        type=Path,
-        help="evaluation whose solve rates at turn 1 split the table of accuracy against tokens",
     )
     parser.add_argument(
         "--output_dir",
@@ -68,8 +62,7 @@ def main() -> None:
     if options.inspect_dir:
         check_output_folder(options.inspect_dir, has_inspect_logs, "--inspect_dir")
     runs = load_runs(options.evaluations)
-    [profile] = load_runs([options.profile]) if options.profile else [None]
-    report = Report(runs, compare_runs(runs, options.baseline), profile)
+    report = Report(runs, compare_runs(runs, options.baseline))
     if options.output_dir:  # before the tables, whose reader may close the pipe
         written = save_report(report, options.output_dir)
     for run in runs if options.inspect_dir else ():

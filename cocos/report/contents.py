@@ -10,7 +10,7 @@ from cocos.report.comparisons import RunComparison, excluded_problems
 from cocos.report.finished_runs import FinishedRun, group_by_conditions
 from cocos.report.summary import beginning, findings
 from cocos.report.tables import Table
-from cocos.report.token_curves import Curve, choice_note, lacks_resampling, strata, token_curves
+from cocos.report.token_curves import Curve, choice_note, lacks_resampling, token_curves
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,6 @@ class Report:
 
     runs: Sequence[FinishedRun]
     comparisons: Sequence[RunComparison] = ()
-    profile: FinishedRun | None = None  # run whose solve rates split the table of accuracy against tokens
 
     @cached_property
     def groups(self) -> Mapping[str, Sequence[FinishedRun]]:
@@ -52,13 +51,9 @@ class Report:
         return tables.overview_table(self.runs)
 
     @cached_property
-    def token_tables(self) -> list[Table]:
-        """Accuracy of each number of programs against its tokens; with a profile, also for its parts."""
-        found = [tables.token_table(self.curves)]
-        for name, task_ids in strata(self.profile).items() if self.profile else ():
-            part = token_curves([run.on_problems(task_ids) for run in self.runs]) if task_ids else []
-            found.append(tables.token_table(part, f", {name} ({len(task_ids)} problems)"))
-        return [table for table in found if table.rows]
+    def token_table(self) -> Table:
+        """Accuracy of each number of programs against its tokens."""
+        return tables.token_table(self.curves)
 
     @cached_property
     def further_tables(self) -> list[Table]:
@@ -84,7 +79,8 @@ class Report:
             for conditions, group in self.groups.items()
         ]
         compared = [tables.comparison_table(self.comparisons)] if self.comparisons else []
-        return [*accuracies, *self.token_tables, *self.further_tables, *compared]
+        of_tokens = [self.token_table] if self.curves else []
+        return [*accuracies, *of_tokens, *self.further_tables, *compared]
 
     @cached_property
     def token_notes(self) -> list[str]:

@@ -1,8 +1,8 @@
 """Finished evaluations, read from the output folders of test.py."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -114,10 +114,6 @@ class FinishedRun:
     def has_estimate(self, metric: str) -> bool:
         """Return whether metrics.json has a metric; edits need a sampled turn, for example."""
         return metric in self.metrics["metrics"]
-
-    def on_problems(self, task_ids: Collection[str]) -> "FinishedRun":
-        """Return the run with the rows of some problems; its metrics stay those of all."""
-        return replace(self, rows=[row for row in self.rows if row["task_id"] in task_ids])
 
     @property
     def num_in_child_T(self) -> list[int]:

@@ -251,7 +251,7 @@ def pass_at_k_table(runs: Sequence[FinishedRun]) -> Table:
     return Table("pass@k, and best@k: the program of k that the visible tests choose", "%", header, rows)
 
 
-def token_table(curves: Sequence[Curve], part: str = "") -> Table:
+def token_table(curves: Sequence[Curve]) -> Table:
     """Return a row per curve and number of programs, with the tokens under three costs."""
     rows = []
     for curve in curves:
@@ -260,7 +260,7 @@ def token_table(curves: Sequence[Curve], part: str = "") -> Table:
                 continue  # of many samples 1, 2, 4, ... and all
             rows.append([curve.label, str(point.programs), *_token_cells(curve, point)])
     header = ["model", "programs", "accuracy", "sampled tokens", "+ new prompts", "+ all prompts", RESAMPLING]
-    return Table(f"{TOKENS_TITLE}{part}", "%", header, rows)
+    return Table(TOKENS_TITLE, "%", header, rows)
 
 
 def _token_cells(curve: Curve, point: Point) -> list[str]:

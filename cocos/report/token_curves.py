@@ -7,10 +7,9 @@ Accuracy is on all tests. A run over several turns is compared with *resampling*
 visible tests. That is a run with `--carry nothing`, or a run with several samples of a first turn.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import fmean as mean
 
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import option_names
@@ -20,11 +19,6 @@ from cocos.report.sample_statistics import Point
 
 # Two runs ask one model in the same words if these options are equal.
 SAME_ASKING = {*option_names(EvalConfig, "model", "wording"), "visible_tests"}
-STRATA: dict[str, Callable[[float], bool]] = {  # solve rates of a profile
-    "solve rate 0": lambda rate: rate == 0,
-    "solve rate up to 0.3": lambda rate: 0 < rate <= 0.3,
-    "solve rate above 0.3": lambda rate: rate > 0.3,
-}
 
 
 @dataclass(frozen=True)
@@ -73,12 +67,6 @@ def token_curves(runs: Sequence[FinishedRun]) -> list[Curve]:
     """
     curves = [curve for run in runs for curve in _curves(run)]
     return [Curve(c.run, c.is_sampled, c.points, _resampling(c, curves)) for c in curves]
-
-
-def strata(profile: FinishedRun) -> dict[str, list[str]]:
-    """Return the problems by the solve rate of a profile: the share of right programs of turn 1."""
-    rates = {task_id: mean(outcomes) for task_id, outcomes in profile.statistics.outcomes(0).items()}
-    return {name: [task for task, rate in rates.items() if fits(rate)] for name, fits in STRATA.items()}
 
 
 def verdict(curve: Curve) -> str | None:

@@ -109,7 +109,7 @@ def test_samples_are_drawn_until_one_passes_the_visible_tests(tmp_path):
     assert [point.tokens for point in curve.points] == [
         pytest.approx((10 * n, 10 * n + 20, 30 * n)) for n in draws
     ]
-    [table] = Report([curve.run]).token_tables
+    table = Report([curve.run]).token_table
     assert [row[1] for row in table.rows] == ["1", "2", "4"]
 
 
@@ -160,7 +160,7 @@ def test_more_tokens_than_resampling_has_give_a_dash_and_not_a_guess(tmp_path):
     runs = load_runs([evaluated(tmp_path / "long", long), *folders])
     curve = token_curves(runs)[0]
     assert curve.difference(curve.points[1]) is None and verdict(curve) is None
-    [table] = Report(runs).token_tables
+    table = Report(runs).token_table
     assert next(row for row in table.rows if row[:2] == ["long", "2"])[-1] == "-"
 
 
@@ -273,25 +273,6 @@ def test_choosing_by_all_tests_is_a_caution(tmp_path):
     for name, rows, warns in (("hidden", hidden, False), ("shown", shown, True)):
         text = markdown_report(Report(load_runs([evaluated(tmp_path / name, rows, options=SAMPLED)])))
         assert (f"{name}: every test is visible" in text) == warns
-
-
-def test_a_profile_splits_the_problems_by_their_solve_rate(tmp_path):
-    right = {"0": 0, "1": 3, "2": 4}
-    profile = [
-        played(name, (RIGHT if sample < number else WRONG, 20, 10), sample=sample)
-        for name, number in right.items()
-        for sample in range(10)
-    ]
-    folders = [*turns_and_resampling(tmp_path, 3), evaluated(tmp_path / "profile", profile, options=SAMPLED)]
-    *runs, profiled = load_runs(folders)
-    tables = Report(runs, profile=profiled).token_tables
-    assert [table.title.partition("visible tests")[2] for table in tables] == [
-        "",
-        ", solve rate 0 (1 problems)",
-        ", solve rate up to 0.3 (1 problems)",
-        ", solve rate above 0.3 (1 problems)",
-    ]
-    assert [table.rows[-1][2] for table in tables] == ["33.3", "0.0", "100.0", "0.0"]
 
 
 def test_runs_whose_tokens_are_not_all_known_are_left_out(tmp_path):
