@@ -64,7 +64,7 @@ def decode(ids) -> str:
 
 
 def values(trajectories) -> dict[str, float]:
-    return {name: estimate.value for name, estimate in correction_metrics(trajectories).items()}
+    return {name: estimate.value for name, estimate in correction_metrics(scored(trajectories)).items()}
 
 
 def test_a_transcript_is_the_prompt_the_sampled_ids_and_the_instruction_to_the_token(problem, executor):
