@@ -10,7 +10,7 @@ from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program
 from cocos.generation import Completion
 from cocos.generation.scripted import ScriptedGenerator
-from cocos.metrics import correction_metrics, edit_metrics
+from cocos.metrics import correction_metrics, edit_metrics, scored
 from cocos.problems import DataError, Problem
 from cocos.prompts import answer, named_protocol, own_protocol
 from cocos.rollout import InfraFailures, rollout
