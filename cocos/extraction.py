@@ -165,8 +165,9 @@ def _bound(node: ast.AST, is_deep: bool = False) -> Iterator[str]:
 
 
 def _defines(tree: ast.Module, names: Collection[str]) -> bool:
-    if not names:
-        return any(isinstance(node, _FUNCTIONS) for node in tree.body)
+    if not names:  # perhaps the program is judged by what it prints
+        reads = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(tree)}
+        return any(isinstance(node, _FUNCTIONS) for node in tree.body) or bool(reads & {"input", "stdin"})
     return not set(names).isdisjoint(_bound(tree))
 
 

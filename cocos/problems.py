@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from cocos.executor import read_stdout_test
 from cocos.files.json_lines import DataError, Place, RowErrors, read_rows_leniently
 from cocos.files.python_parser import parse
 
@@ -76,8 +77,13 @@ class Problem:
 
     @cached_property
     def used_names(self) -> frozenset[str]:
-        """Names that tests and setup use and do not define."""
-        return frozenset(_called(self.setup, *self.scored_tests))
+        """Names that tests and setup use and do not define; none if a program is judged by what it prints."""
+        return frozenset() if self.is_script else frozenset(_called(self.setup, *self.scored_tests))
+
+    @cached_property
+    def is_script(self) -> bool:
+        """A program reads standard input, and is judged by what it prints (`cocos.executor.StdoutTest`)."""
+        return all(map(read_stdout_test, self.scored_tests))
 
     @property
     def setup(self) -> str:

@@ -11,7 +11,7 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any
 
-from cocos.executor import ExecutionResult, Status, Verdict, comparison_text, end_text
+from cocos.executor import ExecutionResult, Status, Verdict, comparison_text, end_text, read_stdout_test
 from cocos.files.json_lines import DataError, listed
 from cocos.literals import Feedback
 from cocos.problems import Problem
@@ -30,6 +30,8 @@ REPAIR_INSTRUCTION = (
     "The program above may be wrong. Compare it with the task and the tests, find the error, if any, and "
     "repair it. If there is none, repeat the program as it is."
 )
+TESTS_REQUEST = "Your code should pass these tests"
+SCRIPT_REQUEST = "Your program should read standard input, and print what these examples show"
 FENCE_REQUEST = "Answer with the whole program in one ```python code block."
 
 REPEATED = "The program above is the same as the one before it."
@@ -81,7 +83,8 @@ class PromptProtocol:
         if self.has_signature and (line := problem.signature) and line not in problem.text:
             sentences.append(f"Your code should contain the line `{line}`.")
         if tests := self._shown_tests(problem, failed):
-            sentences.append(f"Your code should pass these tests:\n\n{tests}")
+            asked = SCRIPT_REQUEST if problem.is_script else TESTS_REQUEST
+            sentences.append(f"{asked}:\n\n{tests}")
         message = ("\n\n" if self.has_fences else " ").join(sentences)
         return f"{self.prefix(problem)}{message}\n\n{self.first_ending}"
 
@@ -293,7 +296,7 @@ def feedback_message(mode: Feedback, problem: Problem, result: ExecutionResult, 
     if mode == "verdict":
         return count
     failures = [
-        f"{_cut(test)}\n\n{_reason(verdict)}"
+        f"{_quoted(test)}\n\n{_reason(verdict)}"
         for test, verdict in zip(problem.test_list, verdicts, strict=True)
         if not verdict.passed and verdict.status is not Status.NOT_RUN
     ][:max_failures]
@@ -349,6 +352,8 @@ def _outcome(verdict: Verdict) -> str:
 def shown_tests(problem: Problem, outcomes: Failures) -> str:
     """Return visible tests, one per line, with comments on what programs did instead of passing them.
 
+    A test of standard input is two blocks, its input and its output.
+
     Example: {0: ["not 5"]} -> `assert f(2) == 4  # not 5`.
     """
     lines = []
@@ -358,8 +363,16 @@ def shown_tests(problem: Problem, outcomes: Failures) -> str:
             lines.append(f"# A program for them {comment}.")
             continue
         test = problem.test_list[index]
+        if spoken := read_stdout_test(test):
+            test = f"Input:\n{spoken.input.rstrip()}\n\nOutput:\n{spoken.output.rstrip()}"
         lines.append(test + (f"{chr(10) if chr(10) in test else '  '}# {comment}" if comment else ""))
-    return "\n".join(lines)
+    return ("\n\n" if problem.is_script else "\n").join(lines)
+
+
+def _quoted(test: str) -> str:
+    """Return what feedback shows of a test; the verdict has the output that it expects."""
+    spoken = read_stdout_test(test)
+    return f"Input:\n{_cut(spoken.input.rstrip())}" if spoken else _cut(test)
 
 
 def _visible_verdicts(problem: Problem, result: ExecutionResult) -> tuple[Verdict, ...]:

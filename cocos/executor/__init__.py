@@ -13,6 +13,7 @@ Needs the standard library only, and pyseccomp for the system-call filter. Does 
     pool.py                Executor: threads, and results in order
     job_queue.py           which job runs next, and which runs alone
     runner.py              a program on a worker: second runs, failures, new workers
+    stdout_tests.py        tests of what a program prints for an input
     worker.py              jobs to a sandbox, answers from it
     calibration.py         limits from the time of reference solutions
     self_test.py           what a new executor must show
@@ -43,6 +44,7 @@ Needs the standard library only, and pyseccomp for the system-call filter. Does 
 
 from cocos.executor.limits import Limits
 from cocos.executor.pool import Executor
+from cocos.executor.stdout_tests import StdoutTest, read_stdout_test
 from cocos.executor.verdicts import (
     ExecutionResult,
     ExecutorError,
@@ -61,8 +63,10 @@ __all__ = [
     "Limits",
     "Program",
     "Status",
+    "StdoutTest",
     "Value",
     "Verdict",
     "comparison_text",
     "end_text",
+    "read_stdout_test",
 ]

@@ -14,6 +14,7 @@ from cocos.executor.plans.plans import Plan, in_child, plan_tests, split_setup, 
 from cocos.executor.plans.setups import Setups
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.self_test import RIGHT
+from cocos.executor.stdout_tests import StdoutTest, as_job, judge, read_stdout_tests
 from cocos.executor.verdicts import ExecutionResult, Program, Status, Verdict
 from cocos.executor.worker import Worker, WorkerDied, WorkerSpent
 
@@ -77,6 +78,8 @@ class Runner:
             more_s: Seconds to add to its wall limit, which its first attempt spent waiting for a processor.
 
         """
+        if tests := read_stdout_tests(program):
+            return self._run_each(program, tests, more_s)
         errors: list[Exception] = []
         while len(errors) < MAX_FAILURES:
             outcome = self._try(program, more_s)
@@ -94,6 +97,29 @@ class Runner:
                 cause = Verdict(Status.ERROR, "WorkerKilled", text, ended_at="")
                 result = ExecutionResult((cause,) * len(program.test_list), None, self._isolation)
         return Attempt(result, failures=len(errors))
+
+    def _run_each(self, program: Program, tests: list[StdoutTest], more_s: float) -> Attempt:
+        """Run a program anew for each test, until one reaches the limit of time."""
+        limits = self._limits_for(program)
+        attempts: list[Attempt] = []
+        verdicts: list[Verdict] = []
+        for test in tests:
+            attempts.append(self.run(replace(as_job(program, test), limits=limits), more_s))
+            if (last := attempts[-1].result).is_infra_failure:
+                verdicts = []
+                break
+            verdicts.append(judge(last.verdicts[0], test.output))
+            if verdicts[-1].status is Status.TIMEOUT:
+                verdicts += [Verdict(Status.NOT_RUN)] * (len(tests) - len(verdicts))
+                break
+        results = [attempt.result for attempt in attempts]
+        seconds = sum(result.duration_s for result in results), sum(result.cpu_s for result in results)
+        return replace(
+            attempts[-1],
+            result=ExecutionResult(tuple(verdicts), last.infra_error, self._isolation, *seconds),
+            failures=sum(attempt.failures for attempt in attempts),
+            busy_s=sum(attempt.busy_s for attempt in attempts),
+        )
 
     def close(self) -> None:
         """End the worker. Safe to call twice; the next program starts a new one."""

@@ -12,7 +12,7 @@ import pytest
 
 from cocos.dataprep.formats.program_sets import class_to_functions
 from cocos.dataprep.sources import PUBLIC_SOURCES, convert_row
-from cocos.executor import Program
+from cocos.executor import Program, StdoutTest
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem
 from cocos.trajectories import as_program
@@ -161,14 +161,10 @@ def test_methods_that_call_each_other_become_functions():
     assert names["f"](3) == 3
 
 
-def test_livecodebenchs_programs_become_functions_of_their_input(executor):
+def test_livecodebenchs_programs_read_standard_input(executor):
     problem = converted("livecodebench", STDIN)
-    assert problem.test_list == (
-        "assert solve('1 2\\n').split() == ['3']",
-        "assert solve('3 4\\n').split() == ['7']",
-    )
-    solution = "def solve(data):\n    return str(sum(map(int, data.split()))) + '\\n'"
-    [result] = executor.run([Program(solution, problem.test_list)])
+    assert problem.test_list == (StdoutTest("1 2\n", "3\n").source, StdoutTest("3 4\n", "7\n").source)
+    [result] = executor.run([Program("print(sum(map(int, input().split())))", problem.test_list)])
     assert result.all_passed
     assert converted("livecodebench", FUNCTIONAL).test_list == ("assert add([1, 2], 3) == 6",)
     assert converted("livecodebench", FUNCTIONAL).text.startswith(

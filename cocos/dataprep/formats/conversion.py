@@ -13,10 +13,12 @@ from dataclasses import fields, replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from cocos.dataprep.formats.field_rows import format_of, read_field_row
 from cocos.dataprep.formats.humaneval import ExtractedTests, prompt_helpers, split_check_function
 from cocos.dataprep.formats.input_tests import GeneratedTests, InputTests
 from cocos.dataprep.formats.own_rows import is_import, python_value, repaired, split_asserts
 from cocos.dataprep.formats.pytest_files import split_pytest_file
+from cocos.dataprep.formats.shown_tests import VISIBLE_TESTS, divide_tests
 from cocos.dataprep.row_hints import (
     EVALPLUS_COLUMN,
     columns_example,
@@ -118,6 +120,9 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
     """
     if other := describe_original_format(row):
         raise DataError(f"{place}: {other}")
+    if form == "list" and "test_list" not in row and (known := format_of(row)):
+        found = read_field_row(row, known, place)
+        return with_divided_tests(place, found.tests, found.num_visible, **found.fields)
     if absent := [field for field, column in columns.items() if column not in row]:
         raise DataError(
             f"{place}: --columns {absent[0]}={columns[absent[0]]}: there is no such column; "
@@ -150,6 +155,18 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
     present = {field: value for field, value in values.items() if value is not None}
     problem, edits = repaired(from_mbpp(present, place).problem)
     return Converted(problem, left_out, edits, unused)
+
+
+def with_divided_tests(
+    place: Place, tests: object, num_visible: int = VISIBLE_TESTS, **fields: str
+) -> Converted:
+    """Return a problem whose first tests are visible and whose others are hidden."""
+    if not isinstance(tests, list | tuple) or not all(isinstance(test, str) for test in tests):
+        raise DataError(f"{place}: the tests are no list of strings; check that SOURCE names this data set")
+    visible, hidden, left_out = divide_tests(tests, num_visible)
+    given = {name: value for name, value in fields.items() if value}
+    problem = build_problem(place, **given, test_list=visible, hidden_test_list=hidden)
+    return Converted(problem, tuple(left_out))
 
 
 def _from_check(row: dict, place: Place, text: str) -> Converted:

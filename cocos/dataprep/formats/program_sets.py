@@ -14,12 +14,13 @@ import pickle
 import re
 import zlib
 
-from cocos.dataprep.formats.conversion import Converted, build_problem, string_field
+from cocos.dataprep.formats.conversion import Converted, build_problem, string_field, with_divided_tests
 from cocos.dataprep.formats.humaneval import split_check_function
 from cocos.dataprep.formats.input_tests import Call, GeneratedTests
 from cocos.dataprep.formats.pytest_files import split_pytest_file
-from cocos.dataprep.formats.shown_tests import VISIBLE_TESTS, divide_tests
+from cocos.dataprep.formats.shown_tests import VISIBLE_TESTS
 from cocos.dataprep.formats.source_edits import global_reads
+from cocos.executor import StdoutTest
 from cocos.files.json_lines import DataError, Place
 from cocos.files.python_parser import parse
 
@@ -28,7 +29,7 @@ NUM_SEEDS = 10  # tests of a problem of CodeI/O
 
 def from_opc_educational(row: dict, place: Place) -> Converted:
     """Convert a row of OpenCoder's educational_instruct."""
-    return _converted(
+    return with_divided_tests(
         place,
         row.get("testcase"),
         task_id=str(row.get("seq_id", place.number)),
@@ -45,7 +46,7 @@ def from_acecode(row: dict, place: Place) -> Converted:
         for sample in row.get("inferences") or ()
         if sample.get("pass_rate") == 1
     ]
-    return _converted(
+    return with_divided_tests(
         place,
         row.get("test_cases"),
         task_id=string_field(row, "id", place),
@@ -67,7 +68,7 @@ def from_leetcode(row: dict, place: Place) -> Converted:
     signature = _signature(row.get("starter_code") or _fenced(query), name)
     described = row.get("problem_description") or query.partition("Please complete")[0]
     text = f"Write a function {signature}.\n\n{described.strip()}"
-    return _converted(
+    return with_divided_tests(
         place, tests, task_id=string_field(row, "task_id", place), text=text, code=code, entry_point=name
     )
 
@@ -78,7 +79,7 @@ def from_debugbench(row: dict, place: Place) -> Converted:
     tests = split_check_function(problem["test"], problem["entry_point"]).tests
     starter = problem.get("starter_code") or _fenced(problem["query"])
     kinds = row.get("type") or row.get("subtype") or ""
-    return _converted(
+    return with_divided_tests(
         place,
         tests,
         task_id=f"{place.path if isinstance(place.path, str) else place.path.stem}/{place.number}",
@@ -107,11 +108,7 @@ def from_codeio(row: dict, place: Place) -> Converted:
 
 
 def from_livecodebench(row: dict, place: Place) -> Converted:
-    """Convert a row of LiveCodeBench, which has no reference.
-
-    A program that reads standard input becomes a function of the input's text that returns what the program
-    prints; white space between the words of the output does not count.
-    """
+    """Convert a row of LiveCodeBench, which has no reference."""
     cases = [*_cases(row, "public_test_cases", place), *_cases(row, "private_test_cases", place)]
     starter, text = row.get("starter_code") or "", string_field(row, "question_content", place)
     if starter:
@@ -120,10 +117,8 @@ def from_livecodebench(row: dict, place: Place) -> Converted:
         calls = [(", ".join(_json_lines(case["input"])), _json_lines(case["output"])[0]) for case in cases]
         tests = [f"assert {name}({arguments}) == {expected}" for arguments, expected in calls]
     else:
-        name = "solve"
-        text += "\n\nWrite a function solve(data: str) -> str that takes the input and returns the output."
-        tests = [f"assert solve({case['input']!r}).split() == {case['output'].split()!r}" for case in cases]
-    converted = _converted(
+        name, tests = "", [StdoutTest(case["input"], case["output"]).source for case in cases]
+    converted = with_divided_tests(
         place, tests, task_id=string_field(row, "question_id", place), text=text, entry_point=name
     )
     return converted._replace(date=string_field(row, "contest_date", place)[:10])
@@ -132,7 +127,7 @@ def from_livecodebench(row: dict, place: Place) -> Converted:
 def from_bigcodebench(row: dict, place: Place) -> Converted:
     """Convert a row of BigCodeBench, with its instruction as text; its libraries are --program_packages."""
     extracted = split_pytest_file(string_field(row, "test", place))
-    converted = _converted(
+    converted = with_divided_tests(
         place,
         extracted.tests,
         task_id=string_field(row, "task_id", place),
@@ -254,13 +249,3 @@ def _fenced(completion: str) -> str:
     """Return the last fenced block of Python in a completion, or the completion."""
     blocks = re.findall(r"```(?:python)?\n(.*?)```", completion, re.DOTALL)
     return blocks[-1] if blocks else completion
-
-
-def _converted(place: Place, tests: object, **fields: str) -> Converted:
-    """Return a problem whose first tests are visible and whose others are hidden."""
-    if not isinstance(tests, list | tuple) or not all(isinstance(test, str) for test in tests):
-        raise DataError(f"{place}: the tests are no list of strings; check that SOURCE names this data set")
-    visible, hidden, left_out = divide_tests(tests)
-    given = {name: value for name, value in fields.items() if value}
-    problem = build_problem(place, **given, test_list=visible, hidden_test_list=hidden)
-    return Converted(problem, tuple(left_out))

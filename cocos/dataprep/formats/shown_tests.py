@@ -16,10 +16,10 @@ class DividedTests(NamedTuple):
     left_out: list[str]
 
 
-def divide_tests(tests: Iterable[str]) -> DividedTests:
+def divide_tests(tests: Iterable[str], num_visible: int = VISIBLE_TESTS) -> DividedTests:
     """Return the first tests as visible, the others as hidden ones; leave out large and surplus ones."""
     different = dict.fromkeys(test.strip() for test in tests)
     kept = tuple(test for test in different if len(test) <= MAX_TEST_CHARS)
     left_out = [f"a test has more than {MAX_TEST_CHARS} characters"] * (len(different) - len(kept))
     left_out += [f"test {number}: more than {MAX_TESTS}" for number in range(MAX_TESTS + 1, len(kept) + 1)]
-    return DividedTests(kept[:VISIBLE_TESTS], kept[VISIBLE_TESTS:MAX_TESTS], left_out)
+    return DividedTests(kept[:num_visible], kept[num_visible:MAX_TESTS], left_out)

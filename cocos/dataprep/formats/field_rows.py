@@ -1,0 +1,192 @@
+"""Rows of the field's other trainers, which are recognised by their columns.
+
+A format is an entry of `FORMATS`. Its tests are inputs and outputs of a program, those of a function by name,
+or Python source; `_tests` reads all of these, as JSON or as text of JSON, in whichever column they stand.
+"""
+
+import ast
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from cocos.dataprep.formats.humaneval import split_check_function
+from cocos.dataprep.formats.input_tests import literal
+from cocos.dataprep.formats.own_rows import split_asserts
+from cocos.dataprep.formats.shown_tests import VISIBLE_TESTS
+from cocos.dataprep.formats.source_edits import parse_source
+from cocos.executor.stdout_tests import StdoutTest
+from cocos.files.json_lines import DataError, Place
+from cocos.files.python_parser import syntax_tree
+
+
+class FieldFormat(NamedTuple):
+    """A format: the columns that tell it, and where a problem's fields are in its rows."""
+
+    name: str
+    columns: tuple[str, ...]  # a row has all of them
+    text: Callable[[dict], object]
+    tests: tuple[str, ...]  # columns of the tests, the visible ones first
+    code: Callable[[dict], Any]  # solutions, as a text or a list of texts
+    task_id: tuple[str, ...] = ("problem_id", "id")
+
+
+def _messages(row: dict) -> str:
+    """Return what a row's prompt asks: the messages of the user, of a list of messages."""
+    prompt = _value(row["prompt"])
+    if not isinstance(prompt, list):
+        return str(prompt)
+    return "\n\n".join(message["content"] for message in prompt if message.get("role") == "user")
+
+
+def _python3(row: dict) -> list[str]:
+    """Return the solutions of a row of CodeContests that are in Python 3 (language 3)."""
+    solutions = row.get("solutions") or {}
+    if isinstance(solutions, list):
+        solutions = {key: [one[key] for one in solutions] for key in ("language", "solution")}
+    pairs = zip(solutions.get("language", ()), solutions.get("solution", ()), strict=False)
+    return [solution for language, solution in pairs if language in (3, "PYTHON3")]
+
+
+FORMATS = (
+    FieldFormat("APPS and TACO", ("question", "input_output"), lambda row: row["question"],
+                ("input_output",), lambda row: _value(row.get("solutions"))),
+    FieldFormat("open-r1's verifiable problems", ("verification_info",),
+                lambda row: row.get("problem") or _messages(row),
+                ("verification_info",), lambda row: row.get("gold_standard_solution")),
+    FieldFormat("verl and PRIME", ("prompt", "reward_model"), _messages,
+                ("reward_model",), lambda row: (row.get("extra_info") or {}).get("solution")),
+    FieldFormat("CodeContests", ("description", "public_tests"), lambda row: row["description"],
+                ("public_tests", "private_tests", "generated_tests"), _python3, ("name",)),
+    FieldFormat("DeepCoder", ("problem", "tests"), lambda row: row["problem"],
+                ("tests",), lambda row: _value(row.get("solutions"))),
+    FieldFormat("prompt, solution and check", ("prompt", "canonical_solution", "check"),
+                lambda row: row["prompt"], ("check",),
+                lambda row: row["prompt"] + row["canonical_solution"], ("task_id",)),
+)  # fmt: skip
+
+
+class FieldRow(NamedTuple):
+    """What a row says of a problem."""
+
+    fields: dict[str, str]
+    tests: list[str]
+    num_visible: int  # the first ones: those that the row calls public, or as many as of other sets
+
+
+def format_of(row: Mapping[str, object]) -> FieldFormat | None:
+    """Return the format of a row, by its columns; None if it has none of these, or tests as own rows have."""
+    for known in FORMATS:
+        if all(column in row for column in known.columns):
+            tests = _value(row[known.tests[0]])
+            first = tests[0] if isinstance(tests, list) and tests else tests
+            return None if isinstance(first, str) and known.tests != ("check",) else known
+    return None
+
+
+def read_field_row(row: dict, known: FieldFormat, place: Place) -> FieldRow:
+    """Return the problem in a row of a format.
+
+    Raises:
+        DataError: A test, or the text, cannot be read; the line names format and column.
+
+    """
+    try:
+        solutions = known.code(row)
+        programs = solutions if isinstance(solutions, list) else [solutions or ""]
+        code = min(
+            (text for text in programs if isinstance(syntax_tree(text), ast.Module)), key=len, default=""
+        )
+        starter = str(row.get("starter_code") or "").strip()
+        program = code or f"{starter}\n        pass"
+        parts = [list(_tests(_value(row[column]), program)) for column in known.tests if row.get(column)]
+        tests = [test for part in parts for test in part]
+        if not tests:
+            raise ValueError(f"the column {known.tests[0]!r} has no test")
+        task_id = next((str(row[name]) for name in known.task_id if row.get(name) not in (None, "")), "")
+        text = str(known.text(row)).strip()
+        if starter and starter not in text:
+            text += f"\n\nComplete this program:\n\n{starter}"
+        fields = {"task_id": task_id or str(place.number), "text": text, "code": code}
+        num_public = len(parts[0]) if len(known.tests) > 1 else 0
+        return FieldRow(fields, tests, num_public or VISIBLE_TESTS)
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else error
+        raise DataError(
+            f"{place}: has the columns of {known.name}, but its tests cannot be read: {reason}; repair the "
+            "row, or --drop malformed leaves it out"
+        ) from None
+
+
+def _value(value: Any) -> Any:
+    """Return what a text of JSON means; another text, and every other value, as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _tests(value: Any, code: str) -> Iterator[str]:
+    """Yield the tests in a column's value, whatever its shape."""
+    if isinstance(value, str):
+        yield from _source_tests(value)
+    elif isinstance(value, list):
+        for case in value:
+            yield from [case] if isinstance(case, str) else _tests(case, code)
+    elif key := next(
+        (key for key in ("ground_truth", "test_cases", "functional", "assert_case") if key in value), ""
+    ):
+        yield from _tests(_value(value[key]), code)
+    elif "inputs" in value or isinstance(value.get("input"), list):
+        plural = "s" if "inputs" in value else ""
+        for given, output in zip(value[f"input{plural}"], value[f"output{plural}"], strict=True):
+            yield _test(value.get("fn_name"), given, output, code)
+    else:
+        name = value.get("fn_name") or (value.get("metadata") or {}).get("func_name")
+        yield _test(name, value["input"], value["output"], code)
+
+
+def _source_tests(source: str) -> tuple[str, ...]:
+    """Return the tests in Python source: a function check, which it may call, or lines of asserts."""
+    calls = [
+        node.value.args[0].id
+        for node in parse_source(source).body
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func) == "check"
+        and isinstance(node.value.args[0], ast.Name)
+    ]
+    return split_check_function(source, calls[0]).tests if calls else split_asserts(source).tests
+
+
+def _test(name: str | None, given: Any, output: Any, code: str) -> str:
+    """Return the test of an input and an output, of a program or of the function of that name."""
+    if not name:
+        return StdoutTest(_text(given), _text(output)).source
+    if isinstance(given, str):  # an argument per line
+        lines = [_value(line) for line in given.splitlines() if line.strip()]
+        given, output = lines, _value(output)
+        if len(lines) == 1 and isinstance(lines[0], list) and len(lines[0]) == _num_parameters(code, name):
+            given = lines[0]
+    call = f"{name}({', '.join(map(literal, given))})"
+    if "class Solution" in code:
+        call = f"Solution().{call}"
+    # Some sets wrap what is expected in a list, and their own judges accept both.
+    if isinstance(output, list) and len(output) == 1:
+        return f"assert {call} in ({literal(output[0])}, {literal(output)})"
+    return f"assert {call} == {literal(output)}"
+
+
+def _text(value: Any) -> str:
+    """Return the text of an input or an output; some sets have a list of its lines."""
+    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _num_parameters(code: str, name: str) -> int | None:
+    tree = syntax_tree(code)
+    for node in ast.walk(tree) if isinstance(tree, ast.Module) else ():
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            names = [argument.arg for argument in node.args.args]
+            return len(names) - (names[:1] == ["self"])
+    return None

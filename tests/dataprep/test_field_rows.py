@@ -1,0 +1,150 @@
+"""Rows of the field's other trainers become problems, recognised by their columns."""
+
+import json
+
+import pytest
+
+from cocos.dataprep.formats.field_rows import format_of, read_field_row
+from cocos.files.json_lines import DataError, Place
+
+PLACE = Place("rows.jsonl", 1)
+DOUBLE = "n = int(input())\nprint(2 * n)\n"
+SPOKEN = ["assert program_output('3\\n') == '6\\n'", "assert program_output('5\\n') == '10\\n'"]
+CASES = [{"input": "3\n", "output": "6\n"}, {"input": "5\n", "output": "10\n"}]
+PAIRS = {"inputs": ["3\n", "5\n"], "outputs": ["6\n", "10\n"]}
+USER = [{"role": "system", "content": "Think."}, {"role": "user", "content": "Double."}]
+
+# Columns of a row -> its tests.
+ROWS = {
+    "apps": (
+        {"question": "Double.", "input_output": json.dumps(PAIRS), "solutions": json.dumps([DOUBLE])},
+        SPOKEN,
+    ),
+    "apps without JSON text": ({"question": "Double.", "input_output": PAIRS, "solutions": [DOUBLE]}, SPOKEN),
+    "apps with lines": (
+        {
+            "question": "Double.",
+            "input_output": {"inputs": [["3", ""], ["5", ""]], "outputs": [["6", ""], ["10", ""]]},
+        },
+        SPOKEN,
+    ),
+    "taco with a function": (
+        {
+            "question": "Add.",
+            "input_output": json.dumps({"fn_name": "add", "inputs": [[1, 2]], "outputs": [3]}),
+        },
+        ["assert add(1, 2) == 3"],
+    ),
+    "apps wraps what is expected": (
+        {"question": "Add.", "input_output": {"fn_name": "add", "inputs": [[1, 2]], "outputs": [[3]]}},
+        ["assert add(1, 2) in (3, [3])"],
+    ),
+    "open-r1": (
+        {
+            "problem": "Double.",
+            "verification_info": {
+                "language": "python",
+                "test_cases": [{"fn_name": None, "type": "stdin_stdout", **case} for case in CASES],
+            },
+        },
+        SPOKEN,
+    ),
+    "open-r1 with a function": (
+        {
+            "prompt": "Add.",
+            "verification_info": json.dumps(
+                {"test_cases": [{"fn_name": "add", "input": "1\n2", "output": "3", "type": "function_call"}]}
+            ),
+        },
+        ["assert add(1, 2) == 3"],
+    ),
+    "verl": ({"prompt": USER, "reward_model": {"style": "rule", "ground_truth": json.dumps(PAIRS)}}, SPOKEN),
+    "verl with asserts": (
+        {"prompt": USER, "reward_model": {"ground_truth": json.dumps({"assert_case": ["assert f(1) == 2"]})}},
+        ["assert f(1) == 2"],
+    ),
+    "verl with check": (
+        {
+            "prompt": USER,
+            "reward_model": {
+                "ground_truth": json.dumps(
+                    {"functional": "def check(candidate):\n    assert candidate(1) == 2\n\ncheck(f)"}
+                )
+            },
+        },
+        ["assert f(1) == 2"],
+    ),
+    "CodeContests": (
+        {
+            "name": "1_A",
+            "description": "Double.",
+            "public_tests": {"input": ["3\n"], "output": ["6\n"]},
+            "private_tests": {"input": ["5\n"], "output": ["10\n"]},
+            "generated_tests": {"input": [], "output": []},
+            "solutions": {"language": [2, 3], "solution": ["int main() {}", DOUBLE]},
+        },
+        SPOKEN,
+    ),
+    "DeepCoder": (
+        {"problem": "Double.", "tests": json.dumps([{**case, "testtype": "stdin"} for case in CASES])},
+        SPOKEN,
+    ),
+    "LiveCodeBench in DeepCoder": (
+        {
+            "problem": "Add.",
+            "tests": json.dumps([{"input": "1\n2", "output": "3", "metadata": {"func_name": "add"}}]),
+        },
+        ["assert add(1, 2) == 3"],
+    ),
+    "prompt, solution and check": (
+        {
+            "prompt": "def f(x):\n",
+            "canonical_solution": "    return x + 1\n",
+            "check": "def check(candidate):\n    assert candidate(1) == 2\n\ncheck(f)",
+        },
+        ["assert f(1) == 2"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_tests_of_a_row_are_read_in_whatever_shape_they_have(name):
+    row, tests = ROWS[name]
+    assert read_field_row(row, format_of(row), PLACE).tests == tests
+
+
+def test_the_shortest_reference_in_python_3_counts_and_the_public_tests_are_visible():
+    row, _ = ROWS["CodeContests"]
+    found = read_field_row(row, format_of(row), PLACE)
+    assert found.fields == {"task_id": "1_A", "text": "Double.", "code": DOUBLE} and found.num_visible == 1
+
+
+def test_a_class_is_called_by_name_and_its_first_lines_are_part_of_the_task():
+    starter = "class Solution:\n    def add(self, a, b):\n"
+    tests = json.dumps({"fn_name": "add", "inputs": [[1, 2]], "outputs": [3]})
+    row = {"question": "Add.", "input_output": tests, "starter_code": starter, "solutions": '["n ="]'}
+    found = read_field_row(row, format_of(row), PLACE)
+    assert found.tests == ["assert Solution().add(1, 2) == 3"]
+    assert found.fields["text"].endswith(f"Complete this program:\n\n{starter.strip()}")
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        ({"inputs": [], "outputs": []}, "'input_output' has no test"),
+        ({"input": "1"}, "KeyError: 'output'"),
+        ({"inputs": ["1"], "outputs": []}, "argument 2 is shorter"),
+        ({"inputs": [[object]], "outputs": [1], "fn_name": "f"}, "is not a plain value"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_one_line_with_its_format(column, reason):
+    row = {"question": "Double.", "input_output": column}
+    with pytest.raises(DataError, match=r"rows\.jsonl.*APPS and TACO") as refused:
+        read_field_row(row, format_of(row), PLACE)
+    assert reason in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_own_rows_whose_columns_have_the_same_names_are_no_format():
+    assert format_of({"problem": "Double.", "tests": ["assert f(1) == 2"]}) is None
+    assert format_of({"problem": "Double.", "tests": "assert f(1) == 2"}) is None
+    assert format_of({"question": "Double.", "tests": [{"input": "1", "output": "2"}]}) is None

@@ -1,0 +1,161 @@
+"""Programs that read standard input are judged by what they print, as plain Python prints it."""
+
+import random
+import subprocess
+import sys
+
+import pytest
+
+from cocos.executor import Limits, Program, StdoutTest, read_stdout_test
+from cocos.executor.stdout_tests import is_same_output
+
+# Programs that read numbers, in the ways in which contest programs read and print.
+PROGRAMS = [
+    "print(2 * int(input()))",
+    "n = int(input('n? '))\nprint(n, n + 1, sep='\\n')",
+    "import sys\nprint(sum(map(int, sys.stdin.read().split())))",
+    "import sys\nfor line in sys.stdin:\n    print(line.strip()[::-1])",
+    "import sys\ninput = sys.stdin.readline\nprint(int(input()) ** 2)",
+    "import sys\nsys.stdout.write(sys.stdin.buffer.readline().decode())",
+    "import os, sys\nprint('first')\nsys.stdout.flush()\nos.write(1, os.read(0, 100))",
+    "print(*map(int, open(0).read().split()))",
+    "def main():\n    print(int(input()) / 3)\n\nif __name__ == '__main__':\n    main()",
+    "import threading\nthreading.Thread(target=lambda: print(int(input()) + 1)).start()",
+    "import atexit\natexit.register(print, 'end')\nprint(input())",
+    "import sys\nprint(input())\nsys.exit()",
+    "import sys\nprint(input())\nsys.exit(3)",
+    "print(input())\nraise SystemExit('wrong')",
+    "print(input())\n1 / 0",
+    "print(input(), input(), input(), input())",
+    "print(input()",
+    "from __future__ import annotations\nx: Undefined = input()\nprint(x)",
+    "import __main__\nx = input()\nprint(__main__.x, __name__)",
+    "import sys\nsys.stdout.buffer.write(bytes(range(256)))",
+    "import sys\nsys.stderr.write('noise')\nprint(input())",
+    "print('\\ud800')",
+    "print('ä' * 10, end='')",
+    "import sys\nsys.stdout = open('out', 'w')\nprint(input())",
+    "exec('print(input())')",
+    "pass",
+]
+INPUTS = ["3\n", "5", "12\n7\n", "1 2 3\n", ""]
+
+
+def plain_python(code: str, given: str) -> str | None:
+    """Return what plain Python prints; None if it ends with an error."""
+    environment = {"PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, "-I", "-X", "utf8", "-c", code],
+        input=given.encode(),
+        capture_output=True,
+        env=environment,
+    )
+    return None if done.returncode else done.stdout.decode(errors="replace")
+
+
+def judged(executor, code: str, *tests: StdoutTest) -> list[str]:
+    [result] = executor.run([Program(code, tuple(test.source for test in tests))])
+    assert not result.is_infra_failure, result.infra_error
+    return [verdict.status.value for verdict in result.verdicts]
+
+
+@pytest.mark.parametrize("code", PROGRAMS)
+def test_a_program_passes_if_and_only_if_plain_python_prints_what_is_expected(
+    executor, code, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    given = random.Random(code).sample(INPUTS, 2)
+    printed = [plain_python(code, text) for text in given]
+    tests = [StdoutTest(text, output or "") for text, output in zip(given, printed, strict=True)]
+    expected = ["error" if output is None else "passed" for output in printed]
+    assert judged(executor, code, *tests) == expected
+    others = [StdoutTest(text, f"{output or ''} more") for text, output in zip(given, printed, strict=True)]
+    assert "passed" not in judged(executor, code, *others)
+
+
+def test_a_verdict_says_what_was_printed_and_in_which_line(executor):
+    numbers = "".join(f"{n}\n" for n in range(1000))
+    code = "for n in range(1000):\n    print(n if n != 500 else 7)"
+    [short] = executor.run([Program("print(int(input()) + 1)", (StdoutTest("1", "3").source,))])
+    [long] = executor.run([Program(code, (StdoutTest("", numbers).source,))])
+    assert short.verdicts[0].message == "expected '3', got '2\\n'"
+    assert long.verdicts[0].message == "line 501 of the output: expected '500', got '7'"
+    assert not short.verdicts[0].in_child and not long.verdicts[0].in_child
+
+
+def test_each_test_has_its_own_limit_of_time_and_after_a_late_one_none_runs(executor):
+    program = Program(
+        "n = int(input())\nwhile n == 2:\n    pass\nprint(n)",
+        tuple(StdoutTest(n, n).source for n in "1123"),
+        limits=Limits(wall_s=1.5, cpu_s=1),
+    )
+    [result] = executor.run([program])
+    assert [verdict.status for verdict in result.verdicts] == ["passed", "passed", "timeout", "not_run"]
+    assert result.num_passed == 2
+
+
+def test_endless_and_huge_outputs_are_errors(executor):
+    for code in ("while True:\n    print('x' * 999)", "print('x' * (20 << 20))"):
+        assert judged(executor, code, StdoutTest("", "x")) == ["error"]
+
+
+# What a program could look through for an expected output: files, its memory, its arguments, earlier tests.
+SEARCHES = [
+    "import os\nfor folder in ('.', '/tmp', '/proc/self'):\n    for name in os.listdir(folder):\n"
+    "        try:\n            print(open(f'{folder}/{name}', errors='replace').read())\n        except OSError:\n            pass",
+    "import gc\nprint([x for x in gc.get_objects() if isinstance(x, (dict, list, tuple))])",
+    "import sys\nframe = sys._getframe()\nwhile frame:\n    print(frame.f_locals, frame.f_globals)\n    frame = frame.f_back",
+    "import os\ntry:\n    print(open('seen').read())\nexcept OSError:\n    open('seen', 'w').write(input())",
+    "import builtins\nprint(getattr(builtins, 'seen', ''))\nbuiltins.seen = input()",
+    "print(open('/proc/self/cmdline').read(), open('/proc/self/environ').read())",
+    "import os\nprint([os.readlink(f'/proc/self/fd/{fd}') for fd in os.listdir('/proc/self/fd') if int(fd) < 3])",
+]
+
+
+@pytest.mark.parametrize("code", SEARCHES)
+def test_no_search_of_a_program_finds_what_is_expected_or_what_an_earlier_test_had(executor, code):
+    secret = "7391824650"
+    caught = f"try:\n    exec({code!r})\nexcept Exception as error:\n    print(error)"
+    [first, second] = executor.run(
+        [Program(caught, (StdoutTest(secret, "").source, StdoutTest("", secret).source))]
+    )[0].verdicts
+    assert (
+        not second.passed and secret not in (second.actual or "") + (second.message or "").partition("got")[2]
+    )
+    assert not first.passed or code.startswith("import builtins") or "seen" in code
+
+
+def test_a_program_that_chooses_what_the_executor_calls_chooses_its_output_alone(executor):
+    code = "import sys\nframe = sys._getframe()\nwhile frame:\n    frame.f_globals['program_output'] = lambda: {}\n    frame = frame.f_back"
+    assert judged(executor, code.format("'1'"), StdoutTest("", "2")) == ["failed"]
+    assert judged(executor, code.format("[1, object]"), StdoutTest("", "2")) != ["passed"]
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "is_same"),
+    [
+        ("1 2\n3\n", "1 2\n3", True),
+        ("1\n2\n3", "1 2 3", True),
+        ("0.3333333", "0.333333333", True),
+        ("1e6", "1000000.0", True),
+        ("1.0", "1", False),
+        ("0.34", "0.33", False),
+        ("nan", "nan", True),
+        ("nan", "0.5", False),
+        ("inf", "1e400", True),
+        ("YES", "Yes", False),
+        ("1 2", "1 2 3", False),
+        ("", "", True),
+        ("", "0", False),
+        ("12", "1 2", False),
+    ],
+)
+def test_outputs_are_compared_word_by_word_and_numbers_with_a_point_by_tolerance(actual, expected, is_same):
+    assert is_same_output(actual, expected) is is_same
+
+
+def test_a_test_is_its_source_and_other_tests_are_none():
+    for test in (StdoutTest("3\n", "6\n"), StdoutTest("'\"\\\n", ""), StdoutTest("x" * 100_000, "\u00e4")):
+        assert read_stdout_test(test.source) == test
+    for source in ("assert f(1) == 2", "assert program_output(1) == 2", "assert program_output('1') != '2'"):
+        assert read_stdout_test(source) is None
