@@ -176,13 +176,13 @@ def convert(name: str, options: PrepareOptions, words: Sequence[str]) -> int:
 @contextmanager
 def _output_folder(output_dir: Path, options: PreparationOptions) -> Iterator[tuple[Path, Journal]]:
     """Yield the folder to write and the journal of its check; Ctrl-C removes what is unfinished."""
-    kept = journal_path(output_dir) if "references" in options.checks else None
+    kept = journal_path(output_dir) if {"references", "strength"} & {*options.checks} else None
     with new_folder(output_dir) as folder, Journal(kept) as journal:
 
         def discard() -> str:
             shutil.rmtree(folder, ignore_errors=True)
             is_begun = kept is not None and kept.exists()
-            continues = "; the same command continues the references" * is_begun
+            continues = "; the same command continues the checks" * is_begun
             return f"{output_dir} was not written{continues}"
 
         former_handler = exit_on_ctrl_c(discard)
@@ -200,7 +200,7 @@ def check(paths: Sequence[Path], options: CheckOptions) -> int:
     print(describe_counts(counts))
     report = PreparationReport(Path(), counts=counts)
     path = journal_path(paths[0])
-    is_kept = "references" in options.checks and os.access(path.parent, os.W_OK)
+    is_kept = {"references", "strength"} & {*options.checks} and os.access(path.parent, os.W_OK)
     with Journal(path if is_kept else None) as journal:
         for name in options.checks:
             problems = read_prepared(paths)

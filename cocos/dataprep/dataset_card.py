@@ -138,6 +138,7 @@ def _describe_checks(report: PreparationReport, options: PreparationOptions, has
         "references": f"references {executed}, under {NUM_SEEDS} seeds of `random`"
         if has_references
         else f"constant functions {executed}, because no row has a reference",
+        "strength": "strength of the tests, by programs that differ from a reference in one place",
         "overlap": f"overlap inside and across splits{against and ' and with ' + against}",
     }
     return "Checked: " + "; ".join(descriptions[c] for c in descriptions if c in options.checks) + "."

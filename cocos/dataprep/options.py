@@ -12,8 +12,8 @@ from cocos.dataprep.checks.findings import FINDING_KINDS, KEPT
 from cocos.dataprep.formats.conversion import MBPP_FIELDS
 from cocos.dataprep.prepared_files import benchmark_files
 
-Check = Literal["references", "overlap"]
-CHECKS = get_args(Check)
+Check = Literal["references", "strength", "overlap"]
+CHECKS = get_args(Check)  # in the order in which they run
 DROPPABLE = [kind for kind in FINDING_KINDS if kind not in KEPT]
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -24,7 +24,12 @@ class CheckOptions(ExecutorOptions):
 
     group: ClassVar[str] = "checks"
 
-    checks: tuple[Check, ...] = option("data", CHECKS, "checks to run; without a value: none")
+    checks: tuple[Check, ...] = option(
+        "data",
+        ("references", "overlap"),
+        "checks to run; without a value: none. `strength` takes the longest: it runs programs that differ "
+        "from each reference in one place",
+    )
     against: list[str] = option(
         "data",
         [],
@@ -78,9 +83,14 @@ class PreparationOptions(CheckOptions):
         f"drop rows with these findings: {', '.join(DROPPABLE)} (default for repository: malformed, "
         "failing, flaky, untested, constant; otherwise none)",
     )
+    strengthen: bool = option(
+        "data", False, "add hidden tests that programs fail which pass all tests of a row, and should not"
+    )
 
     def __post_init__(self) -> None:
         CheckOptions.__post_init__(self)
+        if (self.strengthen or "weak" in self.drop) and "strength" not in self.checks:
+            self.checks = (*self.checks, "strength")
         if not (0 <= self.hide_tests < 1 or (self.hide_tests >= 1 and self.hide_tests % 1 == 0)):
             raise ValueError(
                 f"--hide_tests {self.hide_tests:g}: give a whole number of tests, or a share below 1"

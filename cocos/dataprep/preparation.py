@@ -6,7 +6,7 @@ Every step streams. Memory holds only the ids and what the checks need to rememb
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from cocos.config.executor_options import ExecutorOptions
 from cocos.dataprep.checks.findings import Finding
 from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.checks.reference_checks import check_references
+from cocos.dataprep.checks.strength import check_strength
 from cocos.dataprep.expected_values import with_expected_values
 from cocos.dataprep.formats.conversion import Converted
 from cocos.dataprep.options import CHECKS, CheckOptions, PreparationOptions
@@ -35,7 +36,7 @@ from cocos.dataprep.splits import (
 )
 from cocos.executor import Executor
 from cocos.files.json_lines import RowErrors, read_rows
-from cocos.problems import DataError, Problem
+from cocos.problems import DataError, Problem, save_problems
 
 MAX_FEW = 1000  # problems of a set in which a split may be filled by hand
 OpenExecutor = Callable[[ExecutorOptions], Executor]
@@ -76,13 +77,17 @@ def prepare(
     for check in CHECKS:
         if check in options.checks:
             dropped: dict[tuple[str, str], Finding] = {}  # (split, task_id) -> first finding to drop it for
+            added: dict[tuple[str, str], tuple[str, ...]] = {}  # (split, task_id) -> further hidden tests
             problems = read_splits(folder)
             for finding in run_check(check, problems, benchmarks, options, report, journal, open_executor):
                 report.add_finding(finding)
                 if finding.kind in options.drop:
                     dropped.setdefault((finding.split, finding.task_id), finding)
+                elif options.strengthen and finding.tests:
+                    added[finding.split, finding.task_id] = finding.tests
             # Before the next check, which must not compare rows with dropped ones.
             _drop_rows(dropped, report)
+            _add_tests(added, folder)
             if not report.counts:
                 [(_, task_id), finding], *_ = dropped.items()
                 reasons = ", ".join(f"{count} {kind}" for kind, count in report.dropped.items())
@@ -118,8 +123,10 @@ def run_check(
             yield from find_overlap(bar, benchmarks)
             return
         with _open_executor(options, report, open_executor) as executor:
-            journal.conditions = (options.program_limits, executor.isolation, executor.packages, sys.version)
-            yield from check_references(bar, executor, journal)
+            environment = (options.program_limits, executor.isolation, executor.packages, sys.version)
+            journal.conditions = (check, *environment)
+            run = check_references if check == "references" else check_strength
+            yield from run(bar, executor, journal)
 
 
 def _open_executor(
@@ -245,6 +252,17 @@ def _drop_rows(dropped: dict[tuple[str, str], Finding], report: PreparationRepor
         if not report.counts[split]:
             (report.folder / f"{split}.jsonl").unlink()
             del report.counts[split]
+
+
+def _add_tests(added: Mapping[tuple[str, str], Sequence[str]], folder: Path) -> None:
+    """Add hidden tests to the rows of the splits."""
+    for split in sorted({split for split, _ in added}):
+        problems = [problem for of, problem in read_splits(folder) if of == split]
+        stronger = (
+            replace(p, hidden_test_list=(*p.hidden_test_list, *added.get((split, p.task_id), ())))
+            for p in problems
+        )
+        save_problems(stronger, folder / f"{split}.jsonl")
 
 
 def _take_rows(split: str, task_ids: Collection[str], report: PreparationReport) -> Iterator[str]:

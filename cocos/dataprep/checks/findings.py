@@ -13,6 +13,7 @@ FINDING_KINDS = {
     "flaky": "the reference passes under one random seed and fails under another",
     "slow": "the reference takes long",
     "in_child": "only the program's own process can judge a test, so training does not reward it",
+    "weak": "a program that differs from the reference in one place, and in a value, passes every test",
     "untested": "no test asserts anything when it runs",
     "constant": "a function that always returns one constant passes every test",
     "duplicate": "the same text or code occurs earlier in the split",
@@ -37,6 +38,7 @@ class Finding:
     task_id: str  # id of the row within the split
     detail: str  # description; it is the same in every run
     other: str = ""  # `split/task_id` of the row that this row repeats, or ""
+    tests: tuple[str, ...] = ()  # that would make the row stronger
 
     def __str__(self) -> str:
         other = self.other and f" as {self.other}"

@@ -26,10 +26,10 @@ class Journal:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.conditions: object = None
-        self._known: dict[str, list[tuple[str, str]]] = {}
+        self._known: dict[str, list[tuple[str, ...]]] = {}
         if path is not None and path.exists():
             for key, found in map(json.loads, drop_torn_line(path)[0].splitlines()):
-                self._known[key] = [(kind, detail) for kind, detail in found]
+                self._known[key] = list(map(tuple, found))
 
     def __enter__(self) -> "Journal":
         return self
@@ -43,11 +43,11 @@ class Journal:
         row = json.dumps(problem_to_row(problem), sort_keys=True)
         return hashlib.blake2b(f"{self.conditions!r}\0{row}".encode(), digest_size=12).hexdigest()
 
-    def find(self, key: str) -> list[tuple[str, str]] | None:
-        """Return the (kind, detail) pairs that were found about a problem; None if it was not executed."""
+    def find(self, key: str) -> list[tuple[str, ...]] | None:
+        """Return what was found about a problem, as (kind, detail, test ...); None if it was not executed."""
         return self._known.get(key)
 
-    def add(self, key: str, findings: Iterable[tuple[str, str]]) -> None:
+    def add(self, key: str, findings: Iterable[tuple[str, ...]]) -> None:
         """Save what was found about a problem."""
         if self.path is not None:
             with self.path.open("a", encoding="utf-8") as file:

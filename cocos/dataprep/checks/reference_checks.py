@@ -84,7 +84,7 @@ class _Submitted(NamedTuple):
     split: str
     problem: Problem
     key: str  # key in the journal
-    known: list[tuple[str, str]] | None  # kind and detail of each finding in the journal
+    known: list[tuple[str, ...]] | None  # kind and detail of each finding in the journal
     references: "Sequence[Future[ExecutionResult]]" = ()  # runs of the reference, with a seed each
     constants: "Sequence[tuple[str, Future[ExecutionResult]]]" = ()  # constant functions: value, run
 

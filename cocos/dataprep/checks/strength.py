@@ -1,0 +1,177 @@
+"""Strength of a problem's tests: whether they tell the reference from programs that differ in one place.
+
+A mutant that passes every test counts only with a witness: an input, like those of the tests, on which it
+differs from the reference. Witnesses as further hidden tests make the problem stronger.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from random import Random
+from typing import NamedTuple
+
+from cocos.dataprep.checks.findings import Finding
+from cocos.dataprep.checks.journal import Journal
+from cocos.dataprep.checks.mutants import Mutant, mutants
+from cocos.dataprep.checks.reference_checks import MAX_PENDING, MAY_BE_RANDOM, functions_under_test
+from cocos.dataprep.checks.witnesses import further_inputs, inputs_of
+from cocos.dataprep.expected_values import compute_values
+from cocos.dataprep.formats.input_tests import equality, literal
+from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program
+from cocos.files.python_parser import syntax_tree
+from cocos.problems import Problem
+from cocos.trajectories import as_program
+
+MAX_MUTANTS = 40  # of one reference, evenly spread over its source
+NUM_INPUTS = 60  # that are tried as witnesses
+MAX_ADDED = 12  # tests that strengthen one problem
+LIMITS = Limits(wall_s=2.0, cpu_s=1)  # of a mutant and of a reference, over all tests
+
+
+class Strength(NamedTuple):
+    """What the tests of a problem miss.
+
+    Attributes:
+        num_mutants: Mutants that were executed; 0 for a problem that cannot be judged in this way.
+        survivors: Mutants that pass every test, and that a witness tells from the reference.
+        witnesses: Tests that no survivor passes alone or together, the fewest that were found.
+
+    """
+
+    num_mutants: int = 0
+    survivors: tuple[tuple[Mutant, str], ...] = ()  # with the first witness
+    witnesses: tuple[str, ...] = ()
+
+    @property
+    def detail(self) -> str:
+        (mutant, witness), *_ = self.survivors
+        return f"{len(self.survivors)} of {self.num_mutants} mutants pass, as {mutant.change}; not {witness}"[
+            :300
+        ]
+
+
+def check_strength(
+    problems: Iterable[tuple[str, Problem]], executor: Executor, journal: Journal
+) -> Iterator[Finding]:
+    """Yield a finding for each problem with survivors.
+
+    Problems without a reference, without literal inputs, of standard input or with randomness have none.
+
+    Args:
+        journal: Findings of an interrupted check, which are not looked for again; receives those of this one.
+
+    Raises:
+        ExecutorError: The executor failed.
+
+    """
+    pending: deque[_Submitted] = deque()
+    for split, problem in problems:
+        key = journal.key(problem)
+        chosen = [] if journal.find(key) is not None else _chosen(problem)
+        sources = [problem.code, *(mutant.code for mutant in chosen)] if chosen else []
+        futures = [executor.submit(_limited(problem, code)) for code in sources]
+        pending.append(_Submitted(split, problem, key, chosen, futures))
+        if len(pending) == MAX_PENDING:
+            yield from _findings(pending.popleft(), executor, journal)
+    while pending:
+        yield from _findings(pending.popleft(), executor, journal)
+
+
+class _Submitted(NamedTuple):
+    """A problem whose reference and mutants are in the executor's queue."""
+
+    split: str
+    problem: Problem
+    key: str  # key in the journal
+    mutants: list[Mutant]
+    futures: "list[Future[ExecutionResult]]"  # of the reference and of each mutant
+
+
+def _findings(submitted: _Submitted, executor: Executor, journal: Journal) -> Iterator[Finding]:
+    if (found := journal.find(submitted.key)) is None:
+        strength = _strength(submitted, executor)
+        found = [("weak", strength.detail, *strength.witnesses)] if strength.survivors else []
+        journal.add(submitted.key, found)
+    for kind, detail, *tests in found:
+        yield Finding(kind, submitted.split, submitted.problem.task_id, detail, tests=tuple(tests))
+
+
+def _chosen(problem: Problem) -> list[Mutant]:
+    sources = (problem.code, problem.setup, *problem.scored_tests)
+    is_judged = problem.code.strip() and not problem.is_script and not any(map(MAY_BE_RANDOM.search, sources))
+    if not is_judged or isinstance(syntax_tree(problem.code), str):
+        return []
+    found = list(mutants(problem.code))
+    step = max(1, -(-len(found) // MAX_MUTANTS))
+    return found[::step]
+
+
+def _limited(problem: Problem, code: str, tests: Sequence[str] = ()) -> Program:
+    program = as_program(problem, code)
+    return replace(program, test_list=tuple(tests) or program.test_list, limits=LIMITS)
+
+
+def _strength(submitted: _Submitted, executor: Executor) -> Strength:
+    results, problem = [future.result() for future in submitted.futures], submitted.problem
+    _require_verdicts(results)
+    if not results or not results[0].all_passed:
+        return Strength()
+    passing = [
+        mutant for mutant, result in zip(submitted.mutants, results[1:], strict=True) if result.all_passed
+    ]
+    tests = _further_tests(problem, executor) if passing else []
+    judged = executor.run([_limited(problem, mutant.code, tests) for mutant in passing]) if tests else []
+    _require_verdicts(judged)
+    # Of a mutant that a test ends, the later tests did not run, and say nothing.
+    fails = [
+        {
+            test
+            for test, verdict in zip(tests, result.verdicts, strict=True)
+            if not verdict.passed and verdict.status != "not_run"
+        }
+        for result in judged
+    ]
+    survivors = [(mutant, failed) for mutant, failed in zip(passing, fails, strict=bool(tests)) if failed]
+    first = tuple((mutant, next(test for test in tests if test in failed)) for mutant, failed in survivors)
+    return Strength(len(submitted.mutants), first, _cover(tests, [failed for _, failed in survivors]))
+
+
+def _further_tests(problem: Problem, executor: Executor) -> list[str]:
+    """Return tests of inputs like those of the problem's tests, which its reference passes."""
+    calls = []
+    for name in sorted(functions_under_test(problem)):
+        if seen := inputs_of(problem.scored_tests, name):
+            made = further_inputs(seen, NUM_INPUTS, Random(problem.task_id))
+            calls += [f"{name}({', '.join(map(literal, arguments))})" for arguments in made]
+    tests = []
+    for call, (value, error) in zip(calls, compute_values(problem, calls, executor), strict=True):
+        if error is None:
+            try:
+                tests.append(equality(call, value, atol=0))
+            except ValueError:  # no source is equal to the value
+                continue
+    if not tests:
+        return []
+    [result] = executor.run([_limited(problem, problem.code, tests)])
+    _require_verdicts([result])
+    return [
+        test
+        for test, verdict in zip(tests, result.verdicts, strict=True)
+        if verdict.passed and not verdict.in_child
+    ]
+
+
+def _cover(tests: Sequence[str], fails: list[set[str]]) -> tuple[str, ...]:
+    """Return few tests, of which each set contains one: greedily the one that most sets contain."""
+    chosen: list[str] = []
+    while fails and len(chosen) < MAX_ADDED:
+        best = max(tests, key=lambda test: sum(test in failed for failed in fails))
+        chosen.append(best)
+        fails = [failed for failed in fails if best not in failed]
+    return tuple(chosen)
+
+
+def _require_verdicts(results: Iterable[ExecutionResult]) -> None:
+    if reason := next((result.infra_error for result in results if result.infra_error), None):
+        raise ExecutorError(f"the executor failed, so a program has no verdicts: {reason}")
