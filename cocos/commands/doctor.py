@@ -36,13 +36,16 @@ def model_line(name: str) -> str:
     """Return what a model is and what can be done with it.
 
     Raises:
-        ValueError: It cannot be loaded here.
+        ValueError: It cannot be loaded here, or its tokenizer does not give back what it gets.
 
     """
     from cocos.config.model_names import full_name
     from cocos.generation.checkpoint_files import check_checkpoint
+    from cocos.generation.tokenizer import load_tokenizer
 
-    return str(check_checkpoint(full_name(name)))
+    line = str(check_checkpoint(full_name(name)))
+    load_tokenizer(full_name(name))
+    return line
 
 
 def machine_lines() -> str:
