@@ -66,6 +66,7 @@ def test_the_page_has_the_programs_that_are_tested_here():
         "one_program.py",
         "make_programs.py",
         "judge_programs.py",
+        "standard_input.py",
         "train_with_trl.py",
         "code_environment.py",
         "in_an_event_loop.py",
@@ -75,6 +76,10 @@ def test_the_page_has_the_programs_that_are_tested_here():
 
 def test_the_first_program_prints_what_its_comment_says(tmp_path):
     assert run_program("one_program.py", tmp_path) == ["1 expected 4, got 3"]
+
+
+def test_a_program_of_standard_input_is_judged_by_what_it_prints(tmp_path):
+    assert run_program("standard_input.py", tmp_path) == [r"1 expected '10\n', got '8\n'"]
 
 
 def test_a_thousand_programs_of_a_json_file_are_judged(tmp_path):
