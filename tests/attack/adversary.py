@@ -14,12 +14,13 @@ import random
 from collections import Counter
 from typing import NamedTuple
 
-from cocos.executor import ExecutionResult, Executor, Limits, Program
+from cocos.executor import ExecutionResult, Executor, Limits, Program, StdoutTest
 from tests.attack.cheats import make_cheat
 from tests.attack.forms import Form, each, make_form, wrong_programs
 from tests.executor.test_generated import CODE, generated
+from tests.executor.test_stdout_tests import SEARCHES
 
-CHEATS_PER_ROUND, SEQUENCES_PER_ROUND = 12, 6
+CHEATS_PER_ROUND, SEQUENCES_PER_ROUND, SEARCHES_PER_ROUND = 12, 6, 2
 LIMITS = Limits(wall_s=4, cpu_s=2)
 REFUSED_HONEST = "honest, refused"
 HOLES = ("refused", "lie", "no verdict")
@@ -37,6 +38,14 @@ def is_accepted(parts):
     return True
 def is_any_accepted(): return any(map(is_accepted, CASES))
 CASES = """
+# Prints the last long number that a search has found.
+PRINT_FOUND = r"""
+import contextlib, io, re
+found = io.StringIO()
+with contextlib.redirect_stdout(found), contextlib.suppress(Exception):
+    exec({code!r})
+print(*re.findall(r"\d{{20,}}", found.getvalue())[-1:])
+"""
 # Changes of the program for sequences: each makes it wrong in an honest way.
 MISTAKES = r"""
 xs.append(x)\n    return xs => return xs + [x] ;; xs.append(x)\n    return xs => xs.append(x) ;; return xs + [x] => xs.append(x)\n    return xs
@@ -75,6 +84,10 @@ class Adversary:
         for _ in range(SEQUENCES_PER_ROUND):
             old, new = chance.choice(each(MISTAKES)).split(" => ") if chance.random() < 0.7 else ("", "")
             cases.append(Case(SEQUENCES, new, Program(CODE.replace(old, new), (generated(chance.choice),))))
+        for code in chance.sample(SEARCHES, SEARCHES_PER_ROUND):
+            test = StdoutTest(str(chance.random()), str(chance.getrandbits(99)))
+            program = Program(PRINT_FOUND.format(code=code), (test.source,))
+            cases.append(Case("searches: what to print", code[:40], program))
         return cases
 
     def run(self, numbers: range) -> tuple[Counter[str], list[dict]]:
@@ -97,6 +110,8 @@ class Adversary:
             if n in honest:
                 right = "right" if outcomes[n] == "passed" else REFUSED_HONEST
                 outcomes[n] = right if is_accepted else "refused" if outcomes[n] == "passed" else "failed"
+            elif cases[n].form is None:  # what no program can know was printed
+                outcomes[n] = "refused"
             else:
                 outcomes[n] = "weak" if self.is_weak(cases[n].form) else "lie" if is_accepted else "refused"
         return outcomes
