@@ -16,6 +16,7 @@
     formats/                  converters, one per format of rows or tests
         conversion.py         a source's row -> a Problem
         own_rows.py           repair of rows as people write them: values, fences, imports
+        field_rows.py         rows of other trainers, with inputs and outputs as tests
         humaneval.py          HumanEval's check() -> independent tests
         evalplus.py           EvalPlus' inputs -> calls of the function under test
         program_sets.py       OpenCoder, LeetCodeDataset, AceCode, LiveCodeBench, BigCodeBench
@@ -27,7 +28,10 @@
     expected_values.py        expected values, computed by the references in the sandbox
     checks/                   what `--checks` finds
         reference_checks.py   references that fail, are flaky or slow; tests that check nothing
-        journal.py            what an interrupted check has found about references
+        strength.py           tests that a program passes which is wrong in one place
+        mutants.py            programs that differ from a reference in one place
+        witnesses.py          further inputs of a function, like those of its tests
+        journal.py            what an interrupted check has found by executing programs
         findings.py           the kinds of findings, and a finding about a row
         duplicates.py         exact and near duplicates
         ngrams.py             n-grams of words and tokens, and the sets of them that may be alike

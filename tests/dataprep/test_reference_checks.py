@@ -176,9 +176,7 @@ def test_a_preparation_that_was_interrupted_in_the_references_writes_what_one_in
     running.send_signal(signal.SIGINT)
     _, complaint = running.communicate(timeout=300)
     assert running.returncode == 130
-    assert complaint.splitlines()[-1].endswith(
-        "out was not written; the same command continues the references"
-    )
+    assert complaint.splitlines()[-1].endswith("out was not written; the same command continues the checks")
     assert journal.exists() and not (tmp_path / "out").exists()
     assert prepare(*words, "--output_dir", tmp_path / "out") == 0
     assert prepare(*words, "--output_dir", tmp_path / "once") == 0

@@ -85,6 +85,14 @@ def findings(executor, *problems):
     return {finding.task_id: finding for finding in found}
 
 
+def test_what_an_interrupted_check_has_found_is_not_executed_again(executor, tmp_path):
+    found = [
+        list(check_strength([("test", WEAK), ("test", STRONG)], each, Journal(tmp_path / "journal")))
+        for each in (executor, None)
+    ]
+    assert found[0] == found[1] and found[0]
+
+
 def test_weak_tests_are_told_from_strong_ones_and_equivalent_mutants_do_not_count(executor):
     unjudged = Problem("none", "", WEAK.test_list), Problem("wrong", "", WEAK.test_list, LARGER)
     found = findings(executor, WEAK, STRONG, EQUIVALENT, *unjudged)
