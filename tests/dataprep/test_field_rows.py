@@ -96,6 +96,37 @@ ROWS = {
         },
         ["assert add(1, 2) == 3"],
     ),
+    "LiveCodeBench in DeepCoder, named by the row": (
+        {
+            "problem": "Add.",
+            "metadata": json.dumps({"func_name": "add"}),
+            "tests": json.dumps(
+                [{"input": "1\n2", "output": "3", "testtype": "functional", "metadata": "{}"}]
+            ),
+        },
+        ["assert add(1, 2) == 3"],
+    ),
+    "SYNTHETIC": (
+        {
+            "prompt": "Add.",
+            "verification_info": repr(
+                {"test_cases": [{"fn_name": "add", "input": [1, 2], "output": 0.5, "type": "function_call"}]}
+            ),
+        },
+        ["assert abs(add(1, 2) - 0.5) <= 1.05e-06"],
+    ),
+    "Codeforces": (
+        {"title": "A", "description": "Double.", "examples": CASES[:1], "official_tests": CASES[1:]},
+        SPOKEN,
+    ),
+    "prompt, solution and a check that nothing calls": (
+        {
+            "prompt": 'def g(x):\n    return x\n\ndef f(x):\n    """Add one."""\n',
+            "canonical_solution": "    return g(x) + 1\n",
+            "check": "def check(candidate):\n    assert candidate(1) == 2",
+        },
+        ["assert f(1) == 2"],
+    ),
     "prompt, solution and check": (
         {
             "prompt": "def f(x):\n",
@@ -133,6 +164,7 @@ def test_a_class_is_called_by_name_and_its_first_lines_are_part_of_the_task():
     [
         ({"inputs": [], "outputs": []}, "'input_output' has no test"),
         ({"input": "1"}, "KeyError: 'output'"),
+        (42, "42 is neither a test nor a list of tests"),
         ({"inputs": ["1"], "outputs": []}, "argument 2 is shorter"),
         ({"inputs": [[object]], "outputs": [1], "fn_name": "f"}, "is not a plain value"),
     ],

@@ -164,6 +164,8 @@ def with_divided_tests(
     if not isinstance(tests, list | tuple) or not all(isinstance(test, str) for test in tests):
         raise DataError(f"{place}: the tests are no list of strings; check that SOURCE names this data set")
     visible, hidden, left_out = divide_tests(tests, num_visible)
+    if left_out and not visible:
+        raise DataError(f"{place}: no test is left: {left_out[0]}")
     given = {name: value for name, value in fields.items() if value}
     problem = build_problem(place, **given, test_list=visible, hidden_test_list=hidden)
     return Converted(problem, tuple(left_out))

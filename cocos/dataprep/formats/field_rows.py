@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from cocos.dataprep.formats.humaneval import split_check_function
-from cocos.dataprep.formats.input_tests import literal
+from cocos.dataprep.formats.input_tests import equality, literal
 from cocos.dataprep.formats.own_rows import split_asserts
 from cocos.dataprep.formats.shown_tests import VISIBLE_TESTS
 from cocos.dataprep.formats.source_edits import parse_source
@@ -47,6 +47,7 @@ def _python3(row: dict) -> list[str]:
     return [solution for language, solution in pairs if language in (3, "PYTHON3")]
 
 
+_CODEFORCES = ("title", "description", "input_format", "output_format", "note")
 FORMATS = (
     FieldFormat("APPS and TACO", ("question", "input_output"), lambda row: row["question"],
                 ("input_output",), lambda row: _value(row.get("solutions"))),
@@ -57,6 +58,9 @@ FORMATS = (
                 ("reward_model",), lambda row: (row.get("extra_info") or {}).get("solution")),
     FieldFormat("CodeContests", ("description", "public_tests"), lambda row: row["description"],
                 ("public_tests", "private_tests", "generated_tests"), _python3, ("name",)),
+    FieldFormat("open-r1's Codeforces", ("description", "official_tests"),
+                lambda row: "\n\n".join(filter(None, map(row.get, _CODEFORCES))),
+                ("examples", "official_tests"), lambda row: row.get("solutions")),
     FieldFormat("DeepCoder", ("problem", "tests"), lambda row: row["problem"],
                 ("tests",), lambda row: _value(row.get("solutions"))),
     FieldFormat("prompt, solution and check", ("prompt", "canonical_solution", "check"),
@@ -77,7 +81,7 @@ def format_of(row: Mapping[str, object]) -> FieldFormat | None:
     """Return the format of a row, by its columns; None if it has none of these, or tests as own rows have."""
     for known in FORMATS:
         if all(column in row for column in known.columns):
-            tests = _value(row[known.tests[0]])
+            tests = _value(row[known.columns[-1]])
             first = tests[0] if isinstance(tests, list) and tests else tests
             return None if isinstance(first, str) and known.tests != ("check",) else known
     return None
@@ -97,8 +101,10 @@ def read_field_row(row: dict, known: FieldFormat, place: Place) -> FieldRow:
             (text for text in programs if isinstance(syntax_tree(text), ast.Module)), key=len, default=""
         )
         starter = str(row.get("starter_code") or "").strip()
-        program = code or f"{starter}\n        pass"
-        parts = [list(_tests(_value(row[column]), program)) for column in known.tests if row.get(column)]
+        if file := row.get("input_file") or row.get("output_file"):
+            raise ValueError(f"its programs read or write the file {file!r}, not the standard streams")
+        function = _Function(_function_name(row), code or f"{starter}\n        pass")
+        parts = [list(_tests(_value(row[column]), function)) for column in known.tests if row.get(column)]
         tests = [test for part in parts for test in part]
         if not tests:
             raise ValueError(f"the column {known.tests[0]!r} has no test")
@@ -117,76 +123,104 @@ def read_field_row(row: dict, known: FieldFormat, place: Place) -> FieldRow:
         ) from None
 
 
+class _Function(NamedTuple):
+    """The function that a row's tests may call."""
+
+    name: str  # if the tests do not say it; "" if it is not known
+    code: str  # a program that defines it
+
+    def num_parameters(self, name: str) -> int | None:
+        """Return the number of its parameters, without `self`; None if it is not known."""
+        tree = syntax_tree(self.code)
+        for node in ast.walk(tree) if isinstance(tree, ast.Module) else ():
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                names = [argument.arg for argument in node.args.args]
+                return len(names) - (names[:1] == ["self"])
+        return None
+
+
+def _function_name(row: dict) -> str:
+    """Return the name of the function under test, by the row or as the last one that its prompt defines."""
+    metadata = _value(row.get("metadata"))
+    if name := row.get("entry_point") or (isinstance(metadata, dict) and metadata.get("func_name")):
+        return str(name)
+    tree = syntax_tree(f"{row.get('prompt')}\n    pass")
+    body = tree.body if isinstance(tree, ast.Module) else []
+    return next((node.name for node in reversed(body) if isinstance(node, ast.FunctionDef)), "")
+
+
 def _value(value: Any) -> Any:
-    """Return what a text of JSON means; another text, and every other value, as it is."""
+    """Return what a text of JSON, or of a list or dict of Python, means; every other value as it is."""
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        return value
+        try:
+            return ast.literal_eval(value) if value.lstrip()[:1] in ("[", "{") else value
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return value
 
 
-def _tests(value: Any, code: str) -> Iterator[str]:
+def _tests(value: Any, function: _Function) -> Iterator[str]:
     """Yield the tests in a column's value, whatever its shape."""
     if isinstance(value, str):
-        yield from _source_tests(value)
+        yield from _source_tests(value, function)
     elif isinstance(value, list):
         for case in value:
-            yield from [case] if isinstance(case, str) else _tests(case, code)
+            yield from [case] if isinstance(case, str) else _tests(case, function)
+    elif not isinstance(value, dict):
+        raise ValueError(f"{value!r:.60} is neither a test nor a list of tests")
     elif key := next(
         (key for key in ("ground_truth", "test_cases", "functional", "assert_case") if key in value), ""
     ):
-        yield from _tests(_value(value[key]), code)
-    elif "inputs" in value or isinstance(value.get("input"), list):
+        yield from _tests(_value(value[key]), function)
+    elif "inputs" in value or (isinstance(value.get("input"), list) and not value.get("fn_name")):
         plural = "s" if "inputs" in value else ""
         for given, output in zip(value[f"input{plural}"], value[f"output{plural}"], strict=True):
-            yield _test(value.get("fn_name"), given, output, code)
+            yield _test(value.get("fn_name"), given, output, function)
     else:
-        name = value.get("fn_name") or (value.get("metadata") or {}).get("func_name")
-        yield _test(name, value["input"], value["output"], code)
+        metadata = _value(value.get("metadata") or {})
+        name = value.get("fn_name") or metadata.get("func_name")
+        if value.get("testtype", value.get("type")) in ("functional", "function_call"):
+            name = name or function.name
+        yield _test(name, value["input"], value["output"], function)
 
 
-def _source_tests(source: str) -> tuple[str, ...]:
-    """Return the tests in Python source: a function check, which it may call, or lines of asserts."""
+def _source_tests(source: str, function: _Function) -> tuple[str, ...]:
+    """Return the tests in Python source: a function check, or lines of asserts."""
+    tree = parse_source(source)
+    if not any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in tree.body):
+        return split_asserts(source).tests
     calls = [
         node.value.args[0].id
-        for node in parse_source(source).body
+        for node in tree.body
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Call)
         and ast.unparse(node.value.func) == "check"
         and isinstance(node.value.args[0], ast.Name)
     ]
-    return split_check_function(source, calls[0]).tests if calls else split_asserts(source).tests
+    return split_check_function(source, calls[0] if calls else function.name).tests
 
 
-def _test(name: str | None, given: Any, output: Any, code: str) -> str:
+def _test(name: str | None, given: Any, output: Any, function: _Function) -> str:
     """Return the test of an input and an output, of a program or of the function of that name."""
     if not name:
         return StdoutTest(_text(given), _text(output)).source
     if isinstance(given, str):  # an argument per line
         lines = [_value(line) for line in given.splitlines() if line.strip()]
         given, output = lines, _value(output)
-        if len(lines) == 1 and isinstance(lines[0], list) and len(lines[0]) == _num_parameters(code, name):
+        if len(lines) == 1 and isinstance(lines[0], list) and len(lines[0]) == function.num_parameters(name):
             given = lines[0]
     call = f"{name}({', '.join(map(literal, given))})"
-    if "class Solution" in code:
+    if "class Solution" in function.code:
         call = f"Solution().{call}"
     # Some sets wrap what is expected in a list, and their own judges accept both.
     if isinstance(output, list) and len(output) == 1:
         return f"assert {call} in ({literal(output[0])}, {literal(output)})"
-    return f"assert {call} == {literal(output)}"
+    return equality(call, output, atol=0)
 
 
 def _text(value: Any) -> str:
     """Return the text of an input or an output; some sets have a list of its lines."""
     return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _num_parameters(code: str, name: str) -> int | None:
-    tree = syntax_tree(code)
-    for node in ast.walk(tree) if isinstance(tree, ast.Module) else ():
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            names = [argument.arg for argument in node.args.args]
-            return len(names) - (names[:1] == ["self"])
-    return None
