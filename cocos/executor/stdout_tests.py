@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from cocos.executor.evidence import shown
 from cocos.executor.inside import data_types
+from cocos.executor.parser import parse
 from cocos.executor.verdicts import Program, Status, Verdict, comparison_text
 
 FUNCTION = "program_output"
@@ -57,7 +58,11 @@ def read_stdout_test(source: str) -> StdoutTest | None:
     """Return the test that a source is; None for every other test."""
     if not source.startswith(f"assert {FUNCTION}("):
         return None
-    match ast.parse(source).body:
+    try:
+        body = parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    match body:
         case [
             ast.Assert(
                 ast.Compare(
@@ -95,7 +100,8 @@ def judge(found: Verdict, expected: str) -> Verdict:
     if found.encoded is None:
         return replace(found, ended_at=None)
     actual = data_types.decode_plain(json.loads(found.encoded))
-    assert isinstance(actual, str)
+    if not isinstance(actual, str):  # the program has replaced what returns its output
+        return Verdict(Status.ERROR, "TypeError", "its output is no text", duration_s=found.duration_s)
     if is_same_output(actual, expected):
         return Verdict(Status.PASSED, duration_s=found.duration_s)
     line, *texts = _first_difference(actual, expected)

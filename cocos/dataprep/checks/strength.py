@@ -35,7 +35,7 @@ class Strength(NamedTuple):
     Attributes:
         num_mutants: Mutants that were executed; 0 for a problem that cannot be judged in this way.
         survivors: Mutants that pass every test, and that a witness tells from the reference.
-        witnesses: Tests that no survivor passes alone or together, the fewest that were found.
+        witnesses: Few tests, of which each survivor fails at least one; at most `MAX_ADDED`.
 
     """
 
@@ -46,9 +46,8 @@ class Strength(NamedTuple):
     @property
     def detail(self) -> str:
         (mutant, witness), *_ = self.survivors
-        return f"{len(self.survivors)} of {self.num_mutants} mutants pass, as {mutant.change}; not {witness}"[
-            :300
-        ]
+        count = f"{len(self.survivors)} of {self.num_mutants}"
+        return f"{count} mutants pass, as {mutant.change}; not {witness}"[:300]
 
 
 def check_strength(
