@@ -176,7 +176,7 @@ def convert(name: str, options: PrepareOptions, words: Sequence[str]) -> int:
 @contextmanager
 def _output_folder(output_dir: Path, options: PreparationOptions) -> Iterator[tuple[Path, Journal]]:
     """Yield the folder to write and the journal of its check; Ctrl-C removes what is unfinished."""
-    kept = journal_path(output_dir) if {"references", "strength"} & {*options.checks} else None
+    kept = journal_path(output_dir) if options.executes else None
     with new_folder(output_dir) as folder, Journal(kept) as journal:
 
         def discard() -> str:
@@ -200,7 +200,7 @@ def check(paths: Sequence[Path], options: CheckOptions) -> int:
     print(describe_counts(counts))
     report = PreparationReport(Path(), counts=counts)
     path = journal_path(paths[0])
-    is_kept = {"references", "strength"} & {*options.checks} and os.access(path.parent, os.W_OK)
+    is_kept = options.executes and os.access(path.parent, os.W_OK)
     with Journal(path if is_kept else None) as journal:
         for name in options.checks:
             problems = read_prepared(paths)

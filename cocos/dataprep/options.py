@@ -41,6 +41,11 @@ class CheckOptions(ExecutorOptions):
         ExecutorOptions.__post_init__(self)
         benchmark_files(self.against)
 
+    @property
+    def executes(self) -> bool:
+        """Return True if a check executes programs."""
+        return not {"references", "strength"}.isdisjoint(self.checks)
+
 
 @dataclass
 class PreparationOptions(CheckOptions):

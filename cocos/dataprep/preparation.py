@@ -257,12 +257,13 @@ def _drop_rows(dropped: dict[tuple[str, str], Finding], report: PreparationRepor
 def _add_tests(added: Mapping[tuple[str, str], Sequence[str]], folder: Path) -> None:
     """Add hidden tests to the rows of the splits."""
     for split in sorted({split for split, _ in added}):
-        problems = [problem for of, problem in read_splits(folder) if of == split]
-        stronger = (
+        path, stronger = folder / f"{split}.jsonl", folder / f"{split}.stronger"
+        problems = (
             replace(p, hidden_test_list=(*p.hidden_test_list, *added.get((split, p.task_id), ())))
-            for p in problems
+            for p in _read_split(path)
         )
-        save_problems(stronger, folder / f"{split}.jsonl")
+        save_problems(problems, stronger)
+        stronger.replace(path)
 
 
 def _take_rows(split: str, task_ids: Collection[str], report: PreparationReport) -> Iterator[str]:
@@ -294,9 +295,12 @@ def read_splits(folder: Path) -> Iterator[tuple[str, Problem]]:
     """Yield (split, problem) of the splits that a preparation has written into a folder."""
     for split in SPLITS:
         if (path := folder / f"{split}.jsonl").exists():
-            for _, row in read_rows(path):
-                assert isinstance(row, dict)
-                lists = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
-                files = tuple(row.get("files", {}).items())
-                # Not checked again: this run wrote the row.
-                yield split, Problem(**row | lists | {"files": files})
+            yield from ((split, problem) for problem in _read_split(path))
+
+
+def _read_split(path: Path) -> Iterator[Problem]:
+    for _, row in read_rows(path):
+        assert isinstance(row, dict)
+        lists = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
+        # Not checked again: this run wrote the row.
+        yield Problem(**row | lists | {"files": tuple(row.get("files", {}).items())})

@@ -43,7 +43,7 @@ def {FUNCTION}():
 
 
 class StdoutTest(NamedTuple):
-    """What a program reads, and what it should print."""
+    """The input of a program, and the output that it should print."""
 
     input: str
     output: str

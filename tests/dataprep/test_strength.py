@@ -11,13 +11,16 @@ from cocos.dataprep.checks.mutants import mutants
 from cocos.dataprep.checks.strength import check_strength
 from cocos.dataprep.checks.witnesses import further_inputs, inputs_of
 from cocos.executor import Program
-from cocos.problems import Problem
+from cocos.problems import Problem, load_problems, save_problems
 
 EVEN = "def even(n):\n    return n % 2 == 0\n"
 LARGER = "def larger(a, b):\n    if a < b:\n        return b\n    return a\n"
-WEAK = Problem("weak", "", ("assert even(2) == True", "assert even(6) == True"), EVEN)
+WEAK = Problem("weak", "Say whether n is even.", ("assert even(2) == True", "assert even(6) == True"), EVEN)
 STRONG = Problem(
-    "strong", "", ("assert even(2) == True", "assert even(3) == False", "assert even(0) == True"), EVEN
+    "strong",
+    "Say whether n is an even number.",
+    ("assert even(2) == True", "assert even(3) == False", "assert even(0) == True"),
+    EVEN,
 )
 # The mutants `a <= b` and `not a < b` of larger: the first is equivalent.
 EQUIVALENT = Problem(
@@ -104,3 +107,11 @@ def test_witnesses_pass_the_reference_and_make_the_tests_strong(executor):
     [result] = executor.run([Program(EVEN, added)])
     assert result.all_passed and added
     assert not findings(executor, replace(WEAK, hidden_test_list=added))
+
+
+def test_strengthen_adds_hidden_tests_to_the_rows_that_are_weak_and_to_no_other(prepare, tmp_path):
+    save_problems([WEAK, STRONG], tmp_path / "mine.jsonl")
+    words = ("jsonl", "--input", tmp_path / "mine.jsonl", "--splits", 0, 0, 1, "--checks")
+    assert prepare(*words, "--strengthen", "--output_dir", tmp_path / "out") == 0
+    weak, strong = load_problems(tmp_path / "out/test.jsonl")
+    assert weak.hidden_test_list and replace(weak, hidden_test_list=()) == WEAK and strong == STRONG

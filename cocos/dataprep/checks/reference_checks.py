@@ -134,9 +134,9 @@ def _submit(submitted: _Submitted, executor: Executor, num_seeds: int) -> _Submi
 
 def _findings(submitted: _Submitted, slow_s: float, journal: Journal) -> Iterator[Finding]:
     if (found := submitted.known) is None:
-        results = [_result(future) for future in submitted.references]
+        results = [executed(future) for future in submitted.references]
         found = list(_reference_findings(submitted.problem, results, slow_s))
-        passing = [value for value, future in submitted.constants if _result(future).all_passed]
+        passing = [value for value, future in submitted.constants if executed(future).all_passed]
         found += [("constant", f"return {value}") for value in passing[:1]]
         journal.add(submitted.key, found)
     for kind, detail in found:
@@ -169,7 +169,8 @@ def _seeded_reference(problem: Problem, seed: int) -> Program:
     return replace(program, test_list=problem.scored_tests + problem.challenge_test_list)
 
 
-def _result(future: "Future[ExecutionResult]") -> ExecutionResult:
+def executed(future: "Future[ExecutionResult]") -> ExecutionResult:
+    """Return the result of a submitted program; raise ExecutorError if it has no verdicts."""
     result = future.result()
     if result.is_infra_failure:
         raise ExecutorError(f"the executor failed, so a program has no verdicts: {result.infra_error}")

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from cocos.dataprep.checks.findings import Finding
 from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.checks.mutants import Mutant, mutants
-from cocos.dataprep.checks.reference_checks import MAX_PENDING, MAY_BE_RANDOM, functions_under_test
+from cocos.dataprep.checks.reference_checks import MAX_PENDING, MAY_BE_RANDOM, executed, functions_under_test
 from cocos.dataprep.checks.witnesses import further_inputs, inputs_of
 from cocos.dataprep.expected_values import compute_values
 from cocos.dataprep.formats.input_tests import equality, literal
-from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program
+from cocos.executor import ExecutionResult, Executor, Limits, Program
 from cocos.files.python_parser import syntax_tree
 from cocos.problems import Problem
 from cocos.trajectories import as_program
@@ -27,27 +27,6 @@ MAX_MUTANTS = 40  # of one reference, evenly spread over its source
 NUM_INPUTS = 60  # that are tried as witnesses
 MAX_ADDED = 12  # tests that strengthen one problem
 LIMITS = Limits(wall_s=2.0, cpu_s=1)  # of a mutant and of a reference, over all tests
-
-
-class Strength(NamedTuple):
-    """What the tests of a problem miss.
-
-    Attributes:
-        num_mutants: Mutants that were executed; 0 for a problem that cannot be judged in this way.
-        survivors: Mutants that pass every test, and that a witness tells from the reference.
-        witnesses: Few tests, of which each survivor fails at least one; at most `MAX_ADDED`.
-
-    """
-
-    num_mutants: int = 0
-    survivors: tuple[tuple[Mutant, str], ...] = ()  # with the first witness
-    witnesses: tuple[str, ...] = ()
-
-    @property
-    def detail(self) -> str:
-        (mutant, witness), *_ = self.survivors
-        count = f"{len(self.survivors)} of {self.num_mutants}"
-        return f"{count} mutants pass, as {mutant.change}; not {witness}"[:300]
 
 
 def check_strength(
@@ -89,8 +68,7 @@ class _Submitted(NamedTuple):
 
 def _findings(submitted: _Submitted, executor: Executor, journal: Journal) -> Iterator[Finding]:
     if (found := journal.find(submitted.key)) is None:
-        strength = _strength(submitted, executor)
-        found = [("weak", strength.detail, *strength.witnesses)] if strength.survivors else []
+        found = _weakness(submitted, executor)
         journal.add(submitted.key, found)
     for kind, detail, *tests in found:
         yield Finding(kind, submitted.split, submitted.problem.task_id, detail, tests=tuple(tests))
@@ -111,29 +89,34 @@ def _limited(problem: Problem, code: str, tests: Sequence[str] = ()) -> Program:
     return replace(program, test_list=tuple(tests) or program.test_list, limits=LIMITS)
 
 
-def _strength(submitted: _Submitted, executor: Executor) -> Strength:
-    results, problem = [future.result() for future in submitted.futures], submitted.problem
-    _require_verdicts(results)
+def _weakness(submitted: _Submitted, executor: Executor) -> list[tuple[str, ...]]:
+    """Return ("weak", detail, test ...) if a mutant survives: few tests, of which each survivor fails one."""
+    problem, results = submitted.problem, list(map(executed, submitted.futures))
     if not results or not results[0].all_passed:
-        return Strength()
+        return []
     passing = [
         mutant for mutant, result in zip(submitted.mutants, results[1:], strict=True) if result.all_passed
     ]
     tests = _further_tests(problem, executor) if passing else []
-    judged = executor.run([_limited(problem, mutant.code, tests) for mutant in passing]) if tests else []
-    _require_verdicts(judged)
+    if not tests:
+        return []
+    judged = [executor.submit(_limited(problem, mutant.code, tests)) for mutant in passing]
     # Of a mutant that a test ends, the later tests did not run, and say nothing.
     fails = [
         {
             test
-            for test, verdict in zip(tests, result.verdicts, strict=True)
+            for test, verdict in zip(tests, executed(future).verdicts, strict=True)
             if not verdict.passed and verdict.status != "not_run"
         }
-        for result in judged
+        for future in judged
     ]
-    survivors = [(mutant, failed) for mutant, failed in zip(passing, fails, strict=bool(tests)) if failed]
-    first = tuple((mutant, next(test for test in tests if test in failed)) for mutant, failed in survivors)
-    return Strength(len(submitted.mutants), first, _cover(tests, [failed for _, failed in survivors]))
+    survivors = [(mutant, failed) for mutant, failed in zip(passing, fails, strict=True) if failed]
+    if not survivors:
+        return []
+    mutant, failed = survivors[0]
+    count = f"{len(survivors)} of {len(submitted.mutants)}"
+    detail = f"{count} mutants pass, as {mutant.change}; not {next(t for t in tests if t in failed)}"
+    return [("weak", detail[:300], *_cover(tests, [failed for _, failed in survivors]))]
 
 
 def _further_tests(problem: Problem, executor: Executor) -> list[str]:
@@ -152,8 +135,7 @@ def _further_tests(problem: Problem, executor: Executor) -> list[str]:
                 continue
     if not tests:
         return []
-    [result] = executor.run([_limited(problem, problem.code, tests)])
-    _require_verdicts([result])
+    result = executed(executor.submit(_limited(problem, problem.code, tests)))
     return [
         test
         for test, verdict in zip(tests, result.verdicts, strict=True)
@@ -169,8 +151,3 @@ def _cover(tests: Sequence[str], fails: list[set[str]]) -> tuple[str, ...]:
         chosen.append(best)
         fails = [failed for failed in fails if best not in failed]
     return tuple(chosen)
-
-
-def _require_verdicts(results: Iterable[ExecutionResult]) -> None:
-    if reason := next((result.infra_error for result in results if result.infra_error), None):
-        raise ExecutorError(f"the executor failed, so a program has no verdicts: {reason}")

@@ -95,7 +95,7 @@ def _like(column: Collection[Any], base: Any, random: Random) -> Any:
 
 
 class _Relation(NamedTuple):
-    """What may hold for some arguments of an input."""
+    """A relation that may hold for some arguments of an input."""
 
     function: Callable[..., bool]
     places: tuple[int, ...]  # indices of these arguments

@@ -70,7 +70,7 @@ FORMATS = (
 
 
 class FieldRow(NamedTuple):
-    """What a row says of a problem."""
+    """The problem in a row."""
 
     fields: dict[str, str]
     tests: list[str]

@@ -1,4 +1,4 @@
-"""What a test may ask of objects and names of the program.
+"""Requests of a test to objects and names of the program.
 
 A test may ask seven things of an object that it names, of an instance of a class that it names, of what hangs
 below these, and of an iterator of the standard library: call, attribute, iterate, length, item, text, truth.
