@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 from cocos.evaluation.trajectory_text import prompt_text, trajectory_text
 from cocos.generation import Completion, Generator, Progress
+from cocos.generation.interface import check_room
 from cocos.generation.progress import BatchBar
 from cocos.metrics import scored
 from cocos.prompts import PromptProtocol
@@ -43,12 +44,7 @@ def context_warning(
         for message in [protocol.first_turn(problem)]
     }
     longest = max(prompts, key=lambda task_id: prompts[task_id])
-    if prompts[longest] > generator.context_length:
-        raise ValueError(
-            f"problem {longest}: its prompt has {prompts[longest]} tokens, more than the model's context of "
-            f"{generator.context_length}; shorten it (--few_shot_examples, --prompt_tests), or leave the "
-            "problem out"
-        )
+    check_room(longest, prompts[longest], generator.context_length)
     later = len(generator.extend([], Completion((), ""), protocol.later_turn(), protocol.is_chat))
     needed = prompts[longest] + (num_turns - 1) * later + num_turns * max_completion_length
     if needed <= generator.context_length:

@@ -144,3 +144,12 @@ class TextTranscripts(Generator):
 
     def show(self, prompt: Sequence[int]) -> str:
         return "".join(map(chr, prompt))
+
+
+def check_room(task_id: str, num_tokens: int, context: float) -> None:
+    """Raise ValueError if the first prompt of a problem has more tokens than a model's context."""
+    if num_tokens > context:
+        raise ValueError(
+            f"problem {task_id}: its prompt has {num_tokens} tokens, more than the model's context of "
+            f"{context}; shorten it (--few_shot_examples, --prompt_tests), or leave the problem out"
+        )

@@ -15,6 +15,7 @@ from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.generation.adapters import base_model
+from cocos.generation.interface import check_room
 from cocos.generation.round_trip import prompt_warning
 from cocos.generation.tokenizer import TokenTranscripts, encode
 from cocos.problems import Problem
@@ -118,13 +119,7 @@ def check_prompts(
     transcripts = TokenTranscripts(tokenizer, {tokenizer.eos_token_id})
     warning = prompt_warning(problems, transcripts, protocol)
     lengths = measure_lengths(problems, transcripts, protocol)
-    context = _context(model, revision, trust_remote_code)
-    if lengths.longest_prompt > context:
-        raise ValueError(
-            f"problem {lengths.longest_task}: its prompt has {lengths.longest_prompt} tokens, more than the "
-            f"model's context of {context}; shorten it (--few_shot_examples, --prompt_tests), or leave the "
-            "problem out"
-        )
+    check_room(lengths.longest_task, lengths.longest_prompt, _context(model, revision, trust_remote_code))
     return warning
 
 
