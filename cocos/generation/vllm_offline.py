@@ -76,12 +76,6 @@ def call_while_alive(call: Callable[[], T], processes: Iterable[BaseProcess]) ->
     return answer.result()
 
 
-def end_engine(engine: "weakref.ref[Any]") -> None:
-    """End the processes of a `vllm.LLM`, if something still refers to it."""
-    if (found := engine()) is not None:
-        found.llm_engine.engine_core.shutdown()
-
-
 # Sampling parameters of vLLM that end a completion at [DONE] and keep [DONE] in it.
 STOP_AT_DONE: dict[str, Any] = {"stop": [DONE], "include_stop_str_in_output": True}
 
@@ -122,8 +116,9 @@ class VLLMGenerator(TokenTranscripts):
                 # max_num_batched_tokens grows to the model's context, and prompts are computed whole.
                 enable_chunked_prefill=None if torch.accelerator.is_available() else False,
             )
-        # At the exit, multiprocessing waits for the engine's process, before vLLM would end it.
-        atexit.register(end_engine, weakref.ref(self.engine))
+        # Its processes end when it is collected, or else at the exit: multiprocessing waits for them there,
+        # before vLLM would end them.
+        atexit.register(weakref.finalize(self.engine, self.engine.llm_engine.engine_core.shutdown))
         self.processes = [p for p in multiprocessing.active_children() if p not in other_processes]
         self.max_completion_length = max_completion_length
         self.context_length = self.engine.llm_engine.model_config.max_model_len

@@ -1,5 +1,6 @@
 """vLLM's offline engine as an imitation with its interface; scripts/check_vllm.sh runs the real one."""
 
+import gc
 import json
 import multiprocessing
 import os
@@ -87,6 +88,16 @@ def test_a_model_that_the_engine_cannot_load_is_named(engine, monkeypatch):
     monkeypatch.setenv("UNREADABLE", TOY)
     with pytest.raises(ValueError, match=f"vLLM cannot load {TOY} .RuntimeError: Engine core"):
         open_generator(config(engine))
+
+
+def test_an_engine_that_is_collected_ends_its_process(engine):
+    generator = open_generator(config(engine))
+    [process] = generator.processes
+    assert process.is_alive()
+    del generator
+    gc.collect()
+    process.join(20)
+    assert not process.is_alive()
 
 
 def played(engine, **environment):

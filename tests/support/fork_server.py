@@ -18,6 +18,7 @@ import socket
 import sys
 import threading
 import traceback
+from contextlib import suppress
 
 LIBRARIES = (
     "accelerate", "datasets", "deepspeed", "matplotlib.pyplot", "pandas", "peft", "torch", "transformers.trainer", "trl.trainer.rloo_trainer",
@@ -44,7 +45,7 @@ def serve(path: str) -> None:
             except TimeoutError:
                 continue
             connection.settimeout(None)
-            with connection:
+            with connection, suppress(BrokenPipeError, ConnectionResetError):  # the client has given up
                 handle(connection)
 
 
