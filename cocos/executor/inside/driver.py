@@ -178,6 +178,7 @@ class Driver:
             __builtins__=names,
             __compare__=self.compare,
             __true__=self.is_true,
+            __caught__=self.caught,
             __is__=self.operations.is_same,
             __type__=stand_ins.local(type),
             __source__=requests.note_source,
@@ -253,6 +254,13 @@ class Driver:
         """Return the truth of a condition; note its text if it is false."""
         self._false = [] if value else [text]
         return not self._false
+
+    def caught(self, name: str, classes: Any) -> Any:
+        """Return the classes of an `except`; mark the test if they may catch a failed assert of it."""
+        error = sys.exception()
+        if type(error) is AssertionError and not self.requests.is_foreign(error):
+            self.requests.marks.add(Reason.DECIDED.format(name))
+        return classes
 
 
 def _size() -> int:

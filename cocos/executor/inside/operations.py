@@ -122,7 +122,8 @@ class Operations:
         elif found.kind == "iterator":
             if operation == "__contains__":
                 return any(item is args[0] or item == args[0] for item in value)
-            if operation in ("__len__", "__getitem__", "__index__"):  # which `list` and `bytes` try first
+            # No iterator has these. `list` and `bytes` try the first ones.
+            if operation in ("__len__", "__index__", "__getitem__", "__call__"):
                 raise TypeError(f"{found.name!r} object has no {operation}")
         is_call = operation == "__call__"
         is_for_all = operation in _FOR_ALL or (is_call and (found.is_known or found.kind == "function"))
@@ -179,6 +180,8 @@ class Operations:
         found = facts(value)
         if name == "__class__" and "data" not in found.kind:  # what the standard library asks
             return stand_ins.Object
+        if found.kind == "iterator" and name not in _names_of_iterator(found.name):
+            raise AttributeError(f"{found.name!r} object has no attribute {name!r}")
         # With a special attribute an object tells C code what to do: numpy would read at an address of its.
         is_special = name[:2] == "__" and name not in _TEXTS
         # What should return data may have returned its own function, with any attribute.
@@ -189,6 +192,11 @@ class Operations:
         if is_object(result):
             facts(result).is_known |= self.is_named(found)
         return result
+
+
+def _names_of_iterator(name: str) -> list[str]:
+    """Return the attributes of an iterator of the standard library: the program may send any name."""
+    return dir(data_types.ITERATORS.get(name))
 
 
 def _are_alike(left: Any, right: Any) -> bool:

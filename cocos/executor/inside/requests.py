@@ -237,6 +237,14 @@ class Requests(exchange.End):
                     changed.append([number, name, self.encode(now)])
         return changed
 
+    def _fill(self, number: int, tag: str, parts: list) -> None:
+        super()._fill(number, tag, parts)
+        if tag == "x":
+            value = self.objects[number]
+            for name in vars(value):
+                if callable(getattr(type(value), name, None)):  # it stands for a method, in later tests too
+                    self.marks.add(Reason.DECIDED.format(name), True, value)
+
     def decode_foreign(self, node: list) -> Any:
         match node:
             case ["object", number, str(name), str(kind)]:

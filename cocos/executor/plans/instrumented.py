@@ -5,6 +5,7 @@
     assert 2 == f(1)            assert __compare__('~==', 2, f(1))     the left side is the expected one
     assert ok and done          assert __true__('ok and done', ok and done)
     x is y                      __is__(x, y)
+    except Low as e: ...        except __caught__('Low', Low) as e: ...     it may be a failed assert
     type(x)   x.__class__       __type__(x)
     def g(x: List[int]): ...    def g(x): ...     a List that only the program has imported would be asked
     x: List[A] = f(1)           x = f(1)          and so would its class A
@@ -23,7 +24,7 @@ import symtable
 from typing import Any
 
 from cocos.executor.inside.data_types import holds_expected
-from cocos.executor.plans.names import free_names
+from cocos.executor.plans.names import BUILTINS, free_names, names_in
 
 _SYMBOLS: dict[type, str] = {
     **{ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="},
@@ -91,6 +92,12 @@ class _Instrumenter(ast.NodeTransformer):
             ):
                 same = _call("__is__", node.left, right)
                 return same if isinstance(op, ast.Is) else ast.UnaryOp(ast.Not(), same)
+        return node
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
+        self.generic_visit(node)
+        if node.type and not names_in(node.type) <= BUILTINS:
+            node.type = _call("__caught__", ast.Constant(ast.unparse(node.type)), node.type)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
