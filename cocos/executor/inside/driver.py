@@ -180,7 +180,7 @@ class Driver:
             __true__=self.is_true,
             __caught__=self.caught,
             __is__=self.operations.is_same,
-            __type__=stand_ins.local(type),
+            __type__=stand_ins.type_of,
             __source__=requests.note_source,
         )
         try:

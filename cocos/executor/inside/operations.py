@@ -40,15 +40,12 @@ class Names(dict):
     """
 
     def __init__(self, operations: "Operations", own: set[str], helpers: set[str]) -> None:
-        super().__init__(vars(builtins))
+        super().__init__(vars(builtins), **stand_ins.LOCAL, isinstance=operations.is_instance)
         self._operations, self._requests = operations, operations.requests
         self.own = {name for name in own if name in self and name[:1] != "_"} - self._requests.remote
         self.helpers = helpers
         operations.named, operations.helpers = set(self._requests.remote), helpers
         self._requests.remote |= self.own
-        for function in (callable, hasattr, issubclass):
-            self[function.__name__] = stand_ins.local(function)
-        self["isinstance"] = operations.is_instance
         for name in self._requests.remote & self.keys():
             del self[name]
 

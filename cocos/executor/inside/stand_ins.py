@@ -153,6 +153,10 @@ def local(function: Any, of_data: bool = False) -> Any:
     return checked
 
 
+LOCAL = {function.__name__: local(function) for function in (callable, hasattr, issubclass)}
+type_of = local(type)
+
+
 class ErrorClass(type):
     """Class of the stand-ins for the program's classes of exceptions."""
 

@@ -15,6 +15,7 @@ _RUNNING = {
     *(f"{__package__}.driver", "importlib._bootstrap", "importlib._bootstrap_external"),
     *("collections", "dataclasses"),
 }
+_WATCHED = frozenset(("exec", "compile", "pickle.find_class", "ctypes.dlopen", "open", "import"))
 
 
 def restrict(refuse: Callable[[str], NoReturn]) -> None:
@@ -30,6 +31,8 @@ def restrict(refuse: Callable[[str], NoReturn]) -> None:
             refuse(Reason.IMPORTS_FILE)
 
     def audit(event: str, args: tuple) -> None:
+        if event not in _WATCHED:  # `id` is an event, too
+            return
         match event:
             case "exec" if not _is_trusted(sys._getframe(1)):
                 refuse(Reason.EVALUATES)
@@ -51,10 +54,11 @@ def _module_of(frame: types.FrameType) -> Any:
 
 def _is_trusted(frame: types.FrameType) -> bool:
     """Return whether what is running text is one of the modules above, or times a function."""
-    module, local = _module_of(frame), frame.f_locals
+    module = _module_of(frame)
     if frame.f_code.co_name == "_call_with_frames_removed":  # of the import system, for a loader
         loader = type(frame.f_back and frame.f_back.f_locals.get("self"))
         return loader.__module__ in _IMPORT_SYSTEM
     if module == "timeit":
+        local = frame.f_locals
         return local.get("stmt") == "_stmt()" and local.get("setup") in ("pass", "_setup()")
     return module in _RUNNING

@@ -32,6 +32,7 @@ STANDARD_NAMES = STANDARD_MODULES.keys() | STANDARD_CLASSES.keys()
 _PURE_WORDS = """ bisect cmath collections copy datetime decimal fractions functools heapq itertools json math
 operator re statistics string textwrap typing """
 _PURE = frozenset(_PURE_WORDS.split())
+_NO_TRACE = _PURE | {"random"}  # which the driver seeds anew for each job
 _IMPURE_WORDS = """ setattr delattr exec eval compile open __import__ globals vars input breakpoint getcontext
 setcontext localcontext register cache_clear purge __dict__ """
 _IMPURE = frozenset(_IMPURE_WORDS.split())
@@ -224,10 +225,10 @@ def is_plain(nodes: list[ast.AST]) -> bool:
     for node in nodes:
         match node:
             case ast.Import(names=aliases):
-                if not all(alias.name.split(".")[0] in _PURE for alias in aliases):
+                if not all(alias.name.split(".")[0] in _NO_TRACE for alias in aliases):
                     return False
             case ast.ImportFrom(module=module):
-                if (module or "").split(".")[0] not in _PURE:
+                if (module or "").split(".")[0] not in _NO_TRACE:
                     return False
             case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.ClassDef():
                 return False
