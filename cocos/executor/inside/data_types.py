@@ -9,7 +9,6 @@ exact leaf types. The parts of a *container* are any values, the keys of a mappi
 """
 
 import array
-import ast
 import builtins
 import collections
 import datetime
@@ -18,7 +17,6 @@ import fractions
 import functools
 import gc
 import importlib
-import itertools
 import operator
 import pathlib
 import re
@@ -40,7 +38,6 @@ class NotPlainValue(ValueError):
 
 
 SHORT = 1 << 63
-SMALL, SHORT_TEXT = 1000, 3  # numbers and texts up to these are guessed as easily as known
 ATOMS = frozenset((type(None), bool, float, str))  # as themselves in JSON, like short integers
 KEYS: Any = type({}.keys())
 VALUES: Any = type({}.values())
@@ -55,10 +52,6 @@ def _with_zone(kind: Any) -> tuple[Any, Any]:
         lambda v: (v.replace(tzinfo=None).isoformat(), v.tzinfo, v.fold),
         lambda text, zone, fold: kind.fromisoformat(text).replace(tzinfo=zone, fold=fold),
     )
-
-
-def _bounds(value: Any) -> tuple:
-    return value.start, value.stop, value.step
 
 
 def _view_parts(value: memoryview) -> tuple:
@@ -79,8 +72,8 @@ _LEAVES: dict[type, tuple[str, Any, Any]] = {
     complex: ("c", lambda v: (v.real, v.imag), complex),
     decimal.Decimal: ("D", lambda v: (str(v),), decimal.Decimal),
     fractions.Fraction: ("F", lambda v: (v.numerator, v.denominator), fractions.Fraction),
-    range: ("r", _bounds, range),
-    slice: ("sl", _bounds, slice),
+    range: ("r", lambda v: (v.start, v.stop, v.step), range),
+    slice: ("sl", lambda v: (v.start, v.stop, v.step), slice),
     re.Pattern: ("re", lambda v: (v.pattern, v.flags), re.compile),
     datetime.timedelta: ("td", lambda v: (v.days, v.seconds, v.microseconds), datetime.timedelta),
     datetime.timezone: ("tz", lambda v: v.__getinitargs__(), datetime.timezone),
@@ -121,10 +114,9 @@ _TAGS: dict[type, str] = {
     **{collections.UserString: "us", collections.ChainMap: "h"},
 }
 _CLASSES: dict[str, Any] = {tag: cls for cls, tag in _TAGS.items()}
-_ARRAY = "N"  # an array of numpy
 _ARRAY_TYPE = re.compile(r"[<>|=]([biufcSU]\d+|[mM]8(\[\w+\])?)")  # numbers, strings, dates, as `dtype.str`
 IMMUTABLE, HASHING = frozenset("tzkvmp"), frozenset("sdCOf")
-CONTAINERS = frozenset((*_TAGS.values(), _ARRAY))
+CONTAINERS = frozenset((*_TAGS.values(), "N"))  # an array of numpy
 # Of data, what the trusted process decodes: nothing that needs more memory or time than its encoding.
 PLAIN_CONTAINERS = frozenset("ltszqdCOfB")
 PLAIN_LEAVES = frozenset(("i", "b", "c", "dt", "da", "ti", "td", "y", "..."))
@@ -139,28 +131,12 @@ min next oct ord pow repr round sorted sum
 """
 FUNCTIONS: dict[str, Any] = {name: getattr(builtins, name) for name in _FUNCTIONS.split()}
 _MORE_TYPES = (types.GeneratorType, types.FunctionType, types.ModuleType, type(None))
-_ITERABLES: tuple[Any, ...] = (
-    *([], (), {}, set(), "", b"", bytearray(), range(0), range(1 << 70)),
-    *({}.values(), {}.items(), collections.deque()),
-)
-_ITERATORS = (
-    *(kind for kind in vars(itertools).values() if hasattr(kind, "__next__")),
-    *(map, filter, zip, enumerate, types.GeneratorType, type(iter(int, 1)), type(re.finditer("", ""))),
-    *(type(iter(value)) for value in _ITERABLES),
-    *(type(reversed(value)) for value in _ITERABLES if hasattr(value, "__reversed__")),
-)
-ITERATORS: dict[str, Any] = {cls.__name__: cls for cls in _ITERATORS}  # of the standard library
 # Classes that cross by name. `TYPES[name]` is the only way from a name to a class.
 TYPES: dict[str, Any] = {
     **{name: value for name, value in vars(builtins).items() if isinstance(value, type)},
     **{cls.__name__: cls for cls in (*_TAGS, *_LEAVES, *_MORE_TYPES)},
 }
 _TYPE_NAMES = {cls: name for name, cls in TYPES.items() if name == cls.__name__}
-
-
-def class_name(cls: type) -> str | None:
-    """Return the name under which a class crosses, or None."""
-    return _TYPE_NAMES.get(cls)
 
 
 def data_base(cls: type) -> Any:
@@ -186,7 +162,7 @@ def encode_leaf(value: Any) -> list | None:
             return None
         return [tag, *[part if is_atom(part) else encode_leaf(part) for part in parts]]
     if issubclass(kind, type):
-        return ["y", name] if (name := class_name(value)) else None
+        return ["y", name] if (name := _TYPE_NAMES.get(value)) else None
     if kind is types.BuiltinFunctionType and FUNCTIONS.get(name := str(value.__name__)) is value:
         return ["fn", name]
     if kind is types.GenericAlias or kind is types.UnionType:
@@ -263,46 +239,13 @@ def tag_of(value: Any) -> str:
         attribute, kind = _WRAPPED[tag]
         return tag if vars(value).keys() == {attribute} and type(vars(value)[attribute]) is kind else ""
     if not tag and cls.__name__ == "ndarray" and cls is getattr(sys.modules.get("numpy"), "ndarray", None):
-        return _ARRAY if _ARRAY_TYPE.fullmatch(value.dtype.str) else ""
+        return "N" if _ARRAY_TYPE.fullmatch(value.dtype.str) else ""
     return tag
 
 
 def is_data(value: Any) -> bool:
     """Return whether a value crosses by value."""
     return is_atom(value) or encode_leaf(value) is not None or bool(tag_of(value))
-
-
-def may_be_expected(value: Any) -> bool:
-    """Return whether a program that knew this value could answer with it: no small number, no short text."""
-    kind = type(value)
-    if kind in (int, bool):
-        return abs(value) > SMALL
-    if kind in (str, bytes):
-        return len(value) > SHORT_TEXT
-    is_empty = tag_of(value) not in ("", _ARRAY) and not value
-    return not (value is None or is_empty or callable(value) or kind is types.ModuleType)
-
-
-def holds_expected(node: ast.AST) -> bool:
-    """Return whether a part of a source is such a value: a constant, or a display of several."""
-    match node:
-        case ast.Constant(value=value):
-            return may_be_expected(value)
-        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
-            return (
-                sum(isinstance(inner, ast.Constant) for part in parts if part for inner in ast.walk(part)) > 1
-            )
-    return False
-
-
-def tells_expected(source: str) -> bool:
-    """Return whether a test's source has such a value, or computes one of constants."""
-    nodes = list(ast.walk(ast.parse(source)))
-    sums = (node for node in nodes if isinstance(node, ast.BinOp))
-    is_known = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
-    return any(map(holds_expected, nodes)) or any(
-        all(isinstance(part, is_known) for part in ast.walk(node)) for node in sums
-    )
 
 
 def content(tag: str, value: Any) -> tuple:
@@ -318,14 +261,14 @@ def content(tag: str, value: Any) -> tuple:
         return (mapping if tag_of(mapping) in ("d", "C", "f") and not is_of_class else dict(mapping),)
     if tag == "a":
         return (value.tobytes(),)
-    return (value.tobytes(), *value.shape) if tag == _ARRAY else tuple(value)
+    return (value.tobytes(), *value.shape) if tag == "N" else tuple(value)
 
 
 def detail(tag: str, value: Any) -> Any:
     """Return what `new` needs besides the content, as JSON."""
     if tag == "q":
         return value.maxlen
-    return value.typecode if tag == "a" else value.dtype.str if tag == _ARRAY else None
+    return value.typecode if tag == "a" else value.dtype.str if tag == "N" else None
 
 
 def new(tag: str, detail: Any) -> Any:
@@ -431,11 +374,8 @@ def encode_plain(value: Any, left: list[int], depth: int = 0) -> Any:
         return value
     tag = tag_of(value)
     if tag in PLAIN_CONTAINERS and depth < MAX_DEPTH:
-        return [
-            tag,
-            detail(tag, value),
-            *[encode_plain(part, left, depth + 1) for part in content(tag, value)],
-        ]
+        parts = [encode_plain(part, left, depth + 1) for part in content(tag, value)]
+        return [tag, detail(tag, value), *parts]
     leaf = None if tag else encode_leaf(value)
     is_huge = type(value) is int and value.bit_length() > MAX_INT_BITS
     if leaf is None or leaf[0] not in PLAIN_LEAVES or is_huge:

@@ -26,7 +26,7 @@ from typing import Any
 
 from . import data_types, fixed_world, stand_ins, trusted_code
 from .exchange import text_of
-from .marks import Mark, Reason
+from .marks import Mark, Reason, tells_expected
 from .operations import Names, Operations
 from .requests import MALFORMED, CannotCross, ProgramGone, ProgramStopIteration, Requests
 from .stand_ins import facts, is_object
@@ -209,7 +209,7 @@ class Driver:
                 raise self._setup_error
             if kind == "in child":
                 # What a name of the setup stands for may be expected, too.
-                told = [source] if has_setup or _tells_expected(source) else []
+                told = [source] if has_setup or tells_expected(source) else []
                 requests.marks.add(Reason.RAN_THERE.format(number), False, *told)
                 requests.request("run", source)
             elif kind == "value":
@@ -271,13 +271,6 @@ def _size() -> int:
 @lru_cache(maxsize=4096)
 def _compiled(source: str) -> types.CodeType:
     return compile(source, "<test>", "exec", 0, True)
-
-
-def _tells_expected(source: str) -> bool:
-    try:
-        return data_types.tells_expected(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return True
 
 
 def _shown(value: Any) -> str:

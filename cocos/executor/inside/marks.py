@@ -4,11 +4,15 @@ A test is marked if the program's process decides a part of it, or if the progra
 Plans in the trusted process, and the driver while it runs a test, take the reasons from here.
 """
 
+import ast
+import types
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from . import data_types
 from .wire_format import MESSAGE_CHARS
+
+_SMALL, _SHORT_TEXT = 1000, 3  # numbers and texts up to these are guessed as easily as known
 
 
 class Reason(StrEnum):
@@ -99,9 +103,45 @@ class Marks:
 
         """
         self._of_test[reason] = is_marked_by_program or self._of_test.get(reason, False)
-        if any(map(data_types.may_be_expected, told)):
+        if any(map(may_be_expected, told)):
             self._lasting[reason] = self._of_test[reason]
 
     def mark(self) -> Mark:
         """Return all marks of the test as one; with an empty reason if there are none."""
         return Mark(", ".join(self._of_test)[:MESSAGE_CHARS], any(self._of_test.values()))
+
+
+def may_be_expected(value: Any) -> bool:
+    """Return whether a program that knew this value could answer with it: no small number, no short text."""
+    kind = type(value)
+    if kind in (int, bool):
+        return abs(value) > _SMALL
+    if kind in (str, bytes):
+        return len(value) > _SHORT_TEXT
+    is_empty = data_types.tag_of(value) not in ("", "N") and not value
+    return not (value is None or is_empty or callable(value) or kind is types.ModuleType)
+
+
+def holds_expected(node: ast.AST) -> bool:
+    """Return whether a part of a source is such a value: a constant, or a display of several."""
+    match node:
+        case ast.Constant(value=value):
+            return may_be_expected(value)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
+            return (
+                sum(isinstance(inner, ast.Constant) for part in parts if part for inner in ast.walk(part)) > 1
+            )
+    return False
+
+
+def tells_expected(source: str) -> bool:
+    """Return whether a test's source has such a value, or computes one of constants."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    sums = (node for node in nodes if isinstance(node, ast.BinOp))
+    is_known = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+    return any(map(holds_expected, nodes)) or any(
+        all(isinstance(part, is_known) for part in ast.walk(node)) for node in sums
+    )

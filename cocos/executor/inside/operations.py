@@ -90,8 +90,8 @@ class Operations:
         if not is_object(value):
             return isinstance(value, classes)
         found = facts(value)
-        if found.kind == "iterator" and found.name in data_types.ITERATORS:
-            return issubclass(data_types.ITERATORS[found.name], classes)
+        if found.kind == "iterator" and found.name in stand_ins.ITERATORS:
+            return issubclass(stand_ins.ITERATORS[found.name], classes)
         parts = classes.__args__ if type(classes) is types.UnionType else classes
         parts = parts if type(parts) is tuple else (parts,)
         is_of_data = any(type(cls) is type and cls in data_types.DATA_CLASSES for cls in parts)
@@ -193,7 +193,7 @@ class Operations:
 
 def _names_of_iterator(name: str) -> list[str]:
     """Return the attributes of an iterator of the standard library: the program may send any name."""
-    return dir(data_types.ITERATORS.get(name))
+    return dir(stand_ins.ITERATORS.get(name))
 
 
 def _are_alike(left: Any, right: Any) -> bool:

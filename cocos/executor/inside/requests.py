@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from . import data_types, exchange, stand_ins
 from .data_types import CodecError
-from .marks import Mark, Marks, Reason
+from .marks import Mark, Marks, Reason, may_be_expected
 from .stand_ins import Facts, is_object
 from .trusted_code import MODULE
 from .wire_format import MESSAGE_CHARS
@@ -211,7 +211,7 @@ class Requests(exchange.End):
 
     def _tell(self, *values: Any) -> None:
         """Mark this test and all later ones, if the program gets one of these that a test may expect."""
-        if any(map(data_types.may_be_expected, values)):
+        if any(map(may_be_expected, values)):
             self.marks.add(Reason.GETS_VALUE, False, *values)
 
     def decide(self, outcome: list) -> None:

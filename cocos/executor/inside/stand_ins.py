@@ -4,8 +4,11 @@ Whatever a test does with one is an operation (`operations.py`). Classes of exce
 stand-in with the same bases, because `except` needs a class.
 """
 
+import collections
 import functools
+import itertools
 import operator
+import re
 import types
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +43,17 @@ _CALLABLES = (
     *(types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType),
     *(functools.partial, type(functools.lru_cache(len))),
 )
+_ITERABLES: tuple[Any, ...] = (
+    *([], (), {}, set(), "", b"", bytearray(), range(0), range(1 << 70)),
+    *({}.values(), {}.items(), collections.deque()),
+)
+_ITERATORS = (
+    *(kind for kind in vars(itertools).values() if hasattr(kind, "__next__")),
+    *(map, filter, zip, enumerate, types.GeneratorType, type(iter(int, 1)), type(re.finditer("", ""))),
+    *(type(iter(value)) for value in _ITERABLES),
+    *(type(reversed(value)) for value in _ITERABLES if hasattr(value, "__reversed__")),
+)
+ITERATORS: dict[str, Any] = {cls.__name__: cls for cls in _ITERATORS}  # of the standard library
 _DECIDING = OF_DATA - {"__hash__"} | {"__len__", "__iter__", "__getitem__", "__bool__"}
 operations: Any = None  # of the job
 
@@ -104,7 +118,7 @@ def kind_of(cls: type) -> str:
         equality, or "".
 
     """
-    if data_types.ITERATORS.get(cls.__name__) is cls:
+    if ITERATORS.get(cls.__name__) is cls:
         return "iterator"
     if cls in _CALLABLES:
         return "function"

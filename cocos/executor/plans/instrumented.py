@@ -23,7 +23,7 @@ import copy
 import symtable
 from typing import Any
 
-from cocos.executor.inside.data_types import holds_expected
+from cocos.executor.inside.marks import holds_expected
 from cocos.executor.plans.names import BUILTINS, free_names, names_in
 
 _SYMBOLS: dict[type, str] = {

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from cocos.executor.inside.data_types import holds_expected, may_be_expected
-from cocos.executor.inside.marks import UNMARKED, Mark, Reason
+from cocos.executor.inside.marks import UNMARKED, Mark, Reason, holds_expected, may_be_expected
 from cocos.executor.parser import parse, quiet
 from cocos.executor.plans.instrumented import instrumented
 from cocos.executor.plans.names import (
