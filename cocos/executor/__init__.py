@@ -34,6 +34,7 @@ Needs the standard library only, and pyseccomp for the system-call filter. Does 
       trusted_code.py        what may run in the driver: no file, text or pickle of a program
       stand_ins.py           stand-ins for these objects
       program.py             runs the program, and does what the driver asks for
+      scripts.py             runs a whole program anew for each input
       exchange.py            tables of objects and messages, the same at both ends
       requests.py            requests to the program: functions of the test, exceptions
       data_types.py          values that cross as data

@@ -10,7 +10,7 @@ from os import WIFSIGNALED, WTERMSIG
 from typing import NamedTuple
 
 from cocos.executor.inside.marks import Mark, Reason
-from cocos.executor.inside.wire_format import TIMED_OUT, AnswerHeader
+from cocos.executor.inside.wire_format import EXITED, TIMED_OUT, AnswerHeader
 from cocos.executor.limits import Limits
 from cocos.executor.plans.plans import Plan
 from cocos.executor.plans.setups import Setups
@@ -74,7 +74,7 @@ def read_result(
             mark = Mark(Reason.READS_MARKED.format(min(names)))
         if mark.reason:
             changed |= plan.changes
-        verdict = _verdict(duration_s, outcome)
+        verdict = _verdict(duration_s, outcome, limits)
         if mark.reason and (verdict.passed or plan.kind == "in child"):
             verdict = replace(
                 verdict, in_child_reason=shown(mark.reason), is_marked_by_program=mark.is_marked_by_program
@@ -88,7 +88,7 @@ def read_result(
     return Reading(result, undecided)
 
 
-def _verdict(duration_s: float, outcome: list) -> Verdict:
+def _verdict(duration_s: float, outcome: list, limits: Limits) -> Verdict:
     """Return the verdict for an outcome of the driver, without a mark."""
     match outcome:
         case ["passed"]:
@@ -99,6 +99,10 @@ def _verdict(duration_s: float, outcome: list) -> Verdict:
             return failed_comparison(symbol, left, right, "".join(tolerance), duration_s)
         case ["e", "AssertionError", "", text]:
             return error_verdict(["AssertionError", f"false: {text}"], duration_s)
+        case ["ended", status, cpu_s, peak_mb]:
+            return _cause_of_end(AnswerHeader(EXITED, status, 0.0, cpu_s, 0.0, peak_mb, 0), limits)
+        case ["not run"]:
+            return Verdict(Status.NOT_RUN)
         case ["undecided", reason]:
             return error_verdict(["NotPlainValue", reason], duration_s)
     return error_verdict(outcome[1:], duration_s)

@@ -14,7 +14,7 @@ from cocos.executor.plans.plans import Plan, in_child, plan_tests, split_setup, 
 from cocos.executor.plans.setups import Setups
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.self_test import RIGHT
-from cocos.executor.stdout_tests import StdoutTest, as_job, judge, read_stdout_tests
+from cocos.executor.stdout_tests import StdoutTest, batch_of, judge, read_stdout_tests
 from cocos.executor.verdicts import ExecutionResult, Program, Status, Verdict
 from cocos.executor.worker import Worker, WorkerDied, WorkerSpent
 
@@ -79,10 +79,14 @@ class Runner:
 
         """
         if tests := read_stdout_tests(program):
-            return self._run_each(program, tests, more_s)
+            return self._run_script(program, tests, more_s)
+        return self._run_again(program, (), more_s)
+
+    def _run_again(self, program: Program, inputs: tuple[str, ...], more_s: float) -> Attempt:
+        """Execute a program, or with inputs a script, on a new worker if one fails."""
         errors: list[Exception] = []
         while len(errors) < MAX_FAILURES:
-            outcome = self._try(program, more_s)
+            outcome = self._try(program, inputs, more_s)
             if isinstance(outcome, Attempt):
                 # A program that has already cost a worker gets no second attempt for a timeout.
                 is_starved = outcome.is_starved and not errors
@@ -98,20 +102,23 @@ class Runner:
                 result = ExecutionResult((cause,) * len(program.test_list), None, self._isolation)
         return Attempt(result, failures=len(errors))
 
-    def _run_each(self, program: Program, tests: list[StdoutTest], more_s: float) -> Attempt:
+    def _run_script(self, program: Program, tests: list[StdoutTest], more_s: float) -> Attempt:
         """Run a program anew for each test, until one reaches the limit of time."""
-        limits = self._limits_for(program)
+        program = replace(program, limits=self._limits_for(program))
         attempts: list[Attempt] = []
         verdicts: list[Verdict] = []
-        for test in tests:
-            attempts.append(self.run(replace(as_job(program, test), limits=limits), more_s))
+        while len(verdicts) < len(tests):
+            batch = batch_of(tests[len(verdicts) :])
+            sources = program.test_list[len(verdicts) :][: len(batch)]
+            inputs = tuple(test.input for test in batch)
+            attempts.append(self._run_again(replace(program, test_list=sources), inputs, more_s))
             if (last := attempts[-1].result).is_infra_failure:
                 verdicts = []
                 break
-            verdicts.append(judge(last.verdicts[0], test.output))
-            if verdicts[-1].status is Status.TIMEOUT:
+            found = [verdict for verdict in last.verdicts if verdict.status is not Status.NOT_RUN]
+            verdicts += [judge(verdict, test.output) for verdict, test in zip(found, batch, strict=False)]
+            if found[-1].status is Status.TIMEOUT:
                 verdicts += [Verdict(Status.NOT_RUN)] * (len(tests) - len(verdicts))
-                break
         results = [attempt.result for attempt in attempts]
         seconds = sum(result.duration_s for result in results), sum(result.cpu_s for result in results)
         return replace(
@@ -127,7 +134,9 @@ class Runner:
             self._worker.kill()
             self._worker = None
 
-    def _try(self, program: Program, more_s: float = 0.0) -> Attempt | Exception:
+    def _try(
+        self, program: Program, inputs: tuple[str, ...] = (), more_s: float = 0.0
+    ) -> Attempt | Exception:
         """Execute a program on this worker; return the executor's own error if that fails.
 
         If tests turn out to need the program's process, the whole program runs again, with these tests there.
@@ -136,7 +145,7 @@ class Runner:
             limits = self._limits_for(program)
             if more_s:
                 limits = replace(limits, wall_s=limits.wall_s + more_s)
-            plans = plan_tests(program)
+            plans = tuple(Plan(text, "script") for text in inputs) or plan_tests(program)
             setups, answer = self._run(program, plans, limits)
             result, undecided = read_result(plans, setups, answer, limits, self._isolation)
             busy_s, reruns = answer.header.wall_s, 0
@@ -155,7 +164,7 @@ class Runner:
                 reruns += 1
             end = answer.header
             # Threads of one program that wait for each other's processor time do not starve it.
-            is_alone = end.cpu_s + end.waited_s <= limits.wall_s * (1 + STARVED_SHARE)
+            is_alone = bool(inputs) or end.cpu_s + end.waited_s <= limits.wall_s * (1 + STARVED_SHARE)
             is_starved = end.end == TIMED_OUT and end.waited_s > STARVED_SHARE * limits.wall_s
             return Attempt(result, is_starved and is_alone, reruns, 0, busy_s, end.waited_s)
         # Whatever goes wrong, the caller must get a result. Anything else than a death of the worker is an

@@ -81,10 +81,13 @@ class Worker:
         driver, candidate = (marshal.dumps(job, wire_format.MARSHAL_VERSION) for job in jobs)
         fields = wire_format.ChildLimits._fields
         child_limits = wire_format.ChildLimits(*(getattr(limits, name) for name in fields))
+        is_script = plans[0].kind == "script"
+        clock = any(plan.reads_clock for plan in plans)
         header = wire_format.JobHeader(
-            len(driver), len(candidate), limits.wall_s, any(plan.reads_clock for plan in plans), child_limits
+            len(driver), len(candidate), limits.wall_s, clock, is_script, child_limits
         )
-        self._deadline = time.monotonic() + limits.wall_s + GRACE_S
+        longest_s = limits.wall_s * (len(plans) if is_script else 1)
+        self._deadline = time.monotonic() + longest_s + GRACE_S
         was_taken = self._write(b"".join((header.pack(), driver, candidate)))
         try:
             answer = wire_format.AnswerHeader.unpack(self._read(wire_format.ANSWER_HEADER.size))

@@ -24,6 +24,16 @@ PROGRAMS = [
     "import atexit\natexit.register(print, 'end')\nprint(input())",
     "import sys\nprint(input())\nsys.exit()",
     "import sys\nprint(input())\nsys.exit(3)",
+    "import os\nprint(input(), flush=True)\nos._exit(0)",
+    "import os\nprint(input(), flush=True)\nos._exit(4)",
+    "import sys\nprint(input())\nsys.stdout = open('out', 'w')\nprint(3)",
+    "import sys\nprint(input())\nsys.stdout.close()",
+    "f = open(1, 'w', closefd=False)\nf.write(input())",
+    "class Last:\n    def __del__(self):\n        print('end')\nlast = Last()\nprint(input())",
+    "import os\nprint(input(), flush=True)\nif os.fork():\n    os.wait()",
+    "import sys\nsys.stdin.close()\nprint(1)",
+    "import sys\nsys.setrecursionlimit(20000)\ndef f(n): return n and 1 + f(n - 1)\nprint(f(9000))",
+    "raise KeyboardInterrupt",
     "print(input())\nraise SystemExit('wrong')",
     "print(input())\n1 / 0",
     "print(input(), input(), input(), input())",
@@ -109,6 +119,12 @@ SEARCHES = [
     "import builtins\nprint(getattr(builtins, 'seen', ''))\nbuiltins.seen = input()",
     "print(open('/proc/self/cmdline').read(), open('/proc/self/environ').read())",
     "import os\nprint([os.readlink(f'/proc/self/fd/{fd}') for fd in os.listdir('/proc/self/fd') if int(fd) < 3])",
+    "import os\nfor fd in range(9):\n    try:\n        print(os.pread(fd, 999, 0))\n    except OSError:\n        pass",
+    "import os\nfor place in ('mem', 'environ', 'fd/5', 'fd/6', 'fd/7'):\n    for process in (os.getppid(), 1):\n"
+    "        try:\n            print(open(f'/proc/{process}/{place}').read(99))\n        except (OSError, UnicodeError):\n            print(process)",
+    "import ctypes, re\nfor line in open('/proc/self/maps'):\n    start, end = (int(part, 16) for part in line.split()[0].split('-'))\n"
+    "    if ' rw' in line and end - start < 1 << 24:\n        print(re.findall(rb'[0-9]{10}', ctypes.string_at(start, end - start)))",
+    "import os, time\nif not os.fork():\n    os.setsid()\n    time.sleep(0.3)\n    print(open(0).read())\n    raise SystemExit\nprint(1)",
 ]
 
 
@@ -125,12 +141,51 @@ def test_no_search_of_a_program_finds_what_is_expected_or_what_an_earlier_test_h
     assert not first.passed or code.startswith("import builtins") or "seen" in code
 
 
-def test_a_program_that_chooses_what_the_executor_reads_chooses_its_output_alone(executor):
-    code = "import os\nclass Lie:\n    def decode(self, **kwargs): return {}\nos.pread = lambda *args: Lie()"
-    assert judged(executor, code.format("'2'"), StdoutTest("", "2")) == ["passed"]
-    for value in ("1", "None", "['2']", "b'2'", "set('2')", "object()", "__import__('gc').get_objects()[:9]"):
-        assert judged(executor, code.format(value), StdoutTest("", "2")) == ["error"], value
-    assert judged(executor, code.format("'\\ud800'"), StdoutTest("", "2")) == ["failed"]
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        # In test 2 of 3: ends of its process, of its group, and of the process that runs the tests.
+        ("os.abort()", ["passed", "error", "passed"]),
+        ("os.kill(0, 9)", ["passed", "error", "passed"]),
+        ("os.kill(os.getppid(), 9)", ["passed", "error", "passed"]),
+        ("os.kill(os.getppid(), 2)", ["passed", "error", "passed"]),
+        ("os.kill(os.getppid(), 19)", ["passed", "timeout", "not_run"]),
+        ("os._exit(1)", ["passed", "error", "passed"]),
+        ("x = 'x' * (2 << 30)", ["passed", "memory", "passed"]),
+        # What a run has left: processes, files, and replaced functions that end the process.
+        ("os._exit = lambda status: None", ["passed", "passed", "passed"]),
+        ("os.fork() or [open('seen', 'a').write('x') for _ in iter(int, 1)]", ["passed", "passed", "passed"]),
+        ("os.mkdir('seen')", ["passed", "passed", "passed"]),
+    ],
+)
+def test_what_a_run_does_to_the_processes_around_it_ends_no_other_test(executor, code, expected):
+    program = f"import os\nn = input()\nassert not os.path.exists('seen')\nif n == '2':\n    {code}\nprint(n)"
+    tests = tuple(StdoutTest(n, n).source for n in "123")
+    [result] = executor.run([Program(program, tests, limits=Limits(wall_s=3, cpu_s=2))])
+    assert [verdict.status for verdict in result.verdicts] == expected
+
+
+def test_the_reason_of_an_end_that_a_program_forges_is_an_error_at_most(executor):
+    for written in (
+        "b''",
+        "b'\\xff' * 9999",
+        "b'0000[1,2]'",
+        'b\'0000["AssertionError",""]\'',
+        "b'0000' + b'[' * 9999",
+    ):
+        code = f"import os\nprint(2, flush=True)\nos.write(3, {written})\nos._exit({{status}})"
+        assert judged(executor, code.format(status=0), StdoutTest("", "2")) == ["passed"]
+        assert judged(executor, code.format(status=1), StdoutTest("", "2")) != ["passed"]
+
+
+def test_hundreds_of_tests_and_tests_of_megabytes_have_their_own_verdicts(executor):
+    code = "text = input()\nprint(text if text != '150' else 'x')"
+    many = [StdoutTest(str(n), str(n)) for n in range(230)]
+    large = [StdoutTest("y" * (3 << 20), ("y" if n else "z") * (3 << 20)) for n in range(2)]
+    assert judged(executor, code, *many, *large) == [
+        *("failed" if n == 150 else "passed" for n in range(230)),
+        *("failed", "passed"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ class Confinement:
     _child_filter: "_Filter | None" = field(default=None, init=False)
     _oom_score: "tuple[int, bytes] | None" = field(default=None, init=False)
     _rlimits: list[tuple[int, tuple[int, int]]] = field(default_factory=list, init=False)
+    _processes: int | None = field(default=None, init=False)
     _prepared: list[int] = field(default_factory=list, init=False)
     _is_dumpable_after_change: bool = field(default=True, init=False)
     _zygote: int = field(default=0, init=False)
@@ -140,8 +141,7 @@ class Confinement:
             resource.RLIMIT_NOFILE: (open_files, open_files),
         }
         if self.processes_beside is not None:
-            num_processes = self.processes_beside + processes + 1  # the kernel counts this process too
-            wanted[resource.RLIMIT_NPROC] = (num_processes, num_processes)
+            self._processes = self.processes_beside + processes + 1  # the kernel counts this process too
         self._rlimits = [(name, _below_ceiling(name, *values)) for name, values in wanted.items()]
         self._prepared = limits
 
@@ -159,7 +159,10 @@ class Confinement:
             os.write(*self._oom_score)
 
     def enter(self, is_driver: bool) -> None:
-        """Confine this child irrevocably. The driver serves many jobs, so its processor time has no limit."""
+        """Confine this child irrevocably. The driver serves many jobs, so its processor time has no limit.
+
+        The child may still fork, until `seal`.
+        """
         for name, values in self._rlimits:
             if not (is_driver and name == resource.RLIMIT_CPU):
                 resource.setrlimit(name, values)
@@ -168,17 +171,31 @@ class Confinement:
             os.setresuid(self.uid, self.uid, self.uid)  # gives up every capability
             if self._is_dumpable_after_change:
                 check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "clear the dumpable flag")
-        # A PID namespace ends with its PID 1, the zygote. Without one, ask the kernel to kill this process
-        # when its parent ends. A change of user clears this setting, so set it afterwards. If the zygote has
-        # ended before that, nobody sends the signal.
-        if self._zygote != 1:
-            check(libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "set the parent-death signal")
-            if os.getppid() != self._zygote:
-                os.kill(os.getpid(), SIGKILL)
+        self._end_with(self._zygote)
         if self._ruleset >= 0:
             check(libc.syscall(LANDLOCK_RESTRICT_SELF, self._ruleset, 0), "apply the Landlock ruleset")
+
+    def seal(self, parent: int = 0) -> None:
+        """Complete the confinement of this child, or of one that it has forked as `parent`."""
+        if parent:
+            os.setsid()
+            self._end_with(parent)
+        if self._processes is not None:
+            limit = _below_ceiling(resource.RLIMIT_NPROC, *[self._processes + bool(parent)] * 2)
+            resource.setrlimit(resource.RLIMIT_NPROC, limit)
         if self._child_filter:
             load_filter(self._child_filter)
+
+    def _end_with(self, parent: int) -> None:
+        """Have the kernel kill this process when its parent ends.
+
+        A PID namespace ends with its PID 1, the zygote. A change of user clears this setting, so set it
+        afterwards. If the parent has ended before that, nobody sends the signal.
+        """
+        if self._zygote != 1:
+            check(libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "set the parent-death signal")
+            if os.getppid() != parent:
+                os.kill(os.getpid(), SIGKILL)
 
 
 def load_filter(instructions: "_Filter") -> None:
@@ -187,6 +204,12 @@ def load_filter(instructions: "_Filter") -> None:
         libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(instructions), 0, 0),
         "load the system-call filter",
     )
+
+
+def use_spare_memory() -> None:
+    """Raise the memory limit to the hard limit, so that a MemoryError can be reported."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def mount_scratch(folder: str, options: str) -> None:

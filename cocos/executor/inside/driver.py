@@ -24,7 +24,7 @@ import types
 from functools import lru_cache
 from typing import Any
 
-from . import data_types, fixed_world, stand_ins, trusted_code
+from . import data_types, fixed_world, scripts, stand_ins, trusted_code
 from .exchange import text_of
 from .marks import Mark, Reason, tells_expected
 from .operations import Names, Operations
@@ -47,7 +47,7 @@ def run_driver(max_bytes: int) -> None:
 
     A job arrives with a socket to its program. It is marshalled: the setup's source, the names of the setup
     that the program has too, and for each test its source, kind, names that only the program has, and
-    whether it is plain. Kind is "driven", "in child" or "value".
+    whether it is plain. Kind is "driven", "in child", "value", or of all tests "script" (`scripts.py`).
 
     Evidence is a JSON list. It begins with ["loaded"], or ["program", error type, message, place] if the
     program raised. Then follows a list for each test: seconds, outcome, and the two parts of its mark. An
@@ -58,7 +58,9 @@ def run_driver(max_bytes: int) -> None:
         ["e", "AssertionError", "", text]                      this condition is false
         ["e", "AssertionError", "", operator, left, right]     this comparison is false; perhaps a tolerance
         ["undecided", reason]                                  only the program's process can run the test
-        ["value", encoded]                                     the value of an expression
+        ["value", encoded]                                     a value, or what a run of a script printed
+        ["ended", wait status, processor seconds, MiB]         the run was killed
+        ["not run"]
     """
     sys.setrecursionlimit(RECURSION_LIMIT)
     for name in list(sys.modules):  # no text of a program finds this package by its name
@@ -84,10 +86,10 @@ def run_driver(max_bytes: int) -> None:
         job = read_exactly(CONTROL_FD, size)
         fixed_world.restart()
         fixed_world.WORLD.restart_clock(clock_ns or None)
-        driver, tests = Driver(max_bytes), marshal.loads(job)
+        driver, tests = Driver(max_bytes, control), marshal.loads(job)
         evidence = json.dumps(driver.run(*tests)).encode()
         may_go_on = driver.is_clean and _size() < size_at_start + MAX_GROWTH
-        control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on, driver.close()) + evidence)
+        control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on, driver.close(), False) + evidence)
 
 
 class Driver:
@@ -100,11 +102,12 @@ class Driver:
 
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, control: _socket.socket) -> None:
         self.requests = Requests()
         self.operations = stand_ins.operations = Operations(self.requests)
         self.is_clean = True
         self._max_bytes = max_bytes  # of the value of an expression
+        self._control = control
         self._setup_error: BaseException | None = None
         self._false: list[str] = []  # operator and sides, or the text, of the assert that failed last
 
@@ -128,6 +131,10 @@ class Driver:
                     return [["program", *(text[:MESSAGE_CHARS] for text in texts)]]
                 case _:
                     self.requests.leave(MALFORMED)
+            if tests[0][1] == "script":
+                for row in scripts.runs([source for source, *_ in tests], self._control, self._max_bytes):
+                    rows.append(row)
+                raise ProgramGone  # so that what all runs took is counted
             self.requests.remote = {name for *_, names, _ in tests for name in names}
             self._begin(setup, shared, set(helpers), set(map(str, own)), functions)
             for number, (source, kind, *_) in enumerate(tests, 1):
@@ -136,6 +143,8 @@ class Driver:
                 start = time.perf_counter()
                 outcome = self._outcome(source, kind, number, bool(setup))
                 rows.append([time.perf_counter() - start, outcome, *self.requests.marks.mark()])
+        except ProgramGone:
+            self.requests.is_gone = True
         except BaseException:  # also what decoding and the program's answers raise outside of a test
             if not self.requests.is_gone:
                 self.requests.error_at_end = MALFORMED

@@ -86,22 +86,28 @@ class Program:
         if not self.is_reaped:
             os.kill(self.pid, SIGKILL)
             self.reap(0)
-        is_first = os.getpid() == 1
-        for rounds in range(MAX_ROUNDS):
-            others = [pid for pid in children() if pid != driver]
-            if not others:
-                if is_first and rounds > FREE_ROUNDS:
-                    os.kill(driver, SIGCONT)
-                return
-            if is_first and rounds >= FREE_ROUNDS:
-                os.kill(-1, SIGSTOP)
-            for pid in others:
-                os.kill(pid, SIGKILL)
-            # A killed process's own children become ours only after its death.
-            for pid in others:
-                os.waitpid(pid, 0)
-        if is_first:
-            os.kill(-1, SIGKILL)  # every process of this PID namespace except ourselves
+        kill_all_but(driver)
+
+
+def kill_all_but(*kept: int) -> None:
+    """Kill and reap what a program has left; everything if there is no other way."""
+    is_first = os.getpid() == 1
+    for rounds in range(MAX_ROUNDS):
+        ours = children()
+        others = [pid for pid in ours if pid not in kept]
+        if not others:
+            for pid in ours if is_first and rounds > FREE_ROUNDS else ():
+                os.kill(pid, SIGCONT)
+            return
+        if is_first and rounds >= FREE_ROUNDS:
+            os.kill(-1, SIGSTOP)
+        for pid in others:
+            os.kill(pid, SIGKILL)
+        # A killed process's own children become ours only after its death.
+        for pid in others:
+            os.waitpid(pid, 0)
+    if is_first:
+        os.kill(-1, SIGKILL)  # every process of this PID namespace except ourselves
 
 
 def await_end(program: Program, driver: int, control: int, deadline: float, watch: Watch) -> tuple[str, bool]:
@@ -131,17 +137,19 @@ def await_end(program: Program, driver: int, control: int, deadline: float, watc
 
 
 def run_delay_s(process: int) -> float:
-    """Return how long the main thread of a process was ready to run without a processor."""
+    """Return how long a process, or its first child, was ready to run without a processor."""
     try:
-        with open(f"/proc/{process}/schedstat") as file:
-            return int(file.read().split()[1]) / 1e9
+        for pid in (process, *children(process)[:1]):
+            with open(f"/proc/{pid}/schedstat") as file:
+                delay_ns = int(file.read().split()[1])
+        return delay_ns / 1e9
     except (OSError, ValueError, IndexError):  # the process has ended, or this kernel does not count
         return 0.0
 
 
-def children() -> list[int]:
-    """Return the process ids of our children, ended ones included until they are reaped."""
-    fd = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY)
+def children(process: int = 0) -> list[int]:
+    """Return the ids of our children, or of a process's; ended ones too, until they are reaped."""
+    fd = os.open(f"/proc/{process or 'self'}/task/{process or os.getpid()}/children", os.O_RDONLY)
     try:
         return [int(pid) for pid in os.read(fd, 1 << 16).split()]
     finally:

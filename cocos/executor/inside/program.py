@@ -11,14 +11,16 @@ import gc
 import importlib
 import marshal
 import os
-import resource
 import sys
 import types
 from _socket import SHUT_WR, socketpair
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from . import data_types, exchange
+from . import data_types, exchange, scripts
+from .confinement import use_spare_memory
 from .exchange import text_of
 from .stand_ins import VERBS, kind_of
 from .wire_format import PEER_FD
@@ -58,24 +60,26 @@ sys.modules["_multiprocessing"] = types.ModuleType("_multiprocessing")
 vars(sys.modules["_multiprocessing"]).update(SemLock=SemLock, sem_unlink=os.unlink)
 
 
-def run_program(job: bytes, max_bytes: int) -> None:
+def run_program(job: bytes, max_bytes: int, seal: Callable[[int], None] | None = None) -> None:
     """Run one job, answer its driver in messages of at most `max_bytes`, and end the process.
 
     The job is marshalled (code, setup, stdin, files). The first message is ["loaded", names of builtins that
     the program has given to something else], or ["program", error type, message, place] if code or setup
-    raised.
+    raised. With `seal` the code is a script, of which each test is a run (`scripts.py`).
     """
     code, setup, stdin, files = marshal.loads(job)
     gc.enable()
     sys.setrecursionlimit(sys.getrecursionlimit() + FRAMES)
     try:
+        if seal:
+            scripts.serve(code, seal, partial(_provide, "", files))
         if stdin or files:
             _provide(stdin, files)
         _execute(_compile(code, "<code>", "exec", 0, True), _NAMESPACE)
         if setup:
             _execute(_compile(setup, "<setup>", "exec", 0, True), _NAMESPACE)
     except BaseException as error:
-        _use_spare_memory()
+        use_spare_memory()
         exchange.send(["program", str(type(error).__name__), text_of(error), _place_of(error, code)])
         _exit(0)
     end = ProgramEnd(max_bytes)
@@ -152,7 +156,7 @@ class ProgramEnd(exchange.End):
                 del values, keywords  # so that nothing but the program refers to them
             except BaseException as error:
                 if isinstance(error, MemoryError):
-                    _use_spare_memory()
+                    use_spare_memory()
                 kind, value = "e", error
             _set_blocking(PEER_FD, True)  # in case the program has changed that
             self._answer(kind, value)
@@ -179,7 +183,7 @@ class ProgramEnd(exchange.End):
                 dropped = self.sweep() if len(self.objects) > exchange.SMALL_TABLE else []
                 self.send([kind, node, changes, rebound, dropped], self._max_bytes)
         except (MemoryError, RecursionError, OverflowError) as error:
-            _use_spare_memory()
+            use_spare_memory()
             self.forget_from(first)
             name = "OutputLimit" if isinstance(error, OverflowError) else type(error).__name__
             known = ["", name, ["builtins", "Exception"]] if name == "OutputLimit" else ["builtins", name]
@@ -294,9 +298,3 @@ class MoreFrames:
 
     def __exit__(self, *_: object) -> None:
         sys.setrecursionlimit(self._limit)
-
-
-def _use_spare_memory() -> None:
-    """Raise the memory limit to the hard limit, so that a MemoryError can be reported."""
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))

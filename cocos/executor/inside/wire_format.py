@@ -28,11 +28,13 @@ PEER_FD = 3  # the socket between a program and the driver
 CONTROL_FD = 4  # the driver's socket to the zygote
 FIRST_OWN_FD = 5  # this and all higher descriptors belong to the zygote; children close them
 
-JOB_HEADER = struct.Struct("!IId?IIIIII")  # the fields of JobHeader
+JOB_HEADER = struct.Struct("!IId??IIIIII")  # the fields of JobHeader
 DRIVER_HEADER = struct.Struct("!IQ")  # size of the driver's part; when its clock starts, or 0
-PROGRAM_HEADER = struct.Struct("!IQ")  # the same of the program's part
-# Size of the driver's evidence, whether it may run another job, and whether the program may have ended.
-EVIDENCE_HEADER = struct.Struct("!I??")
+PROGRAM_HEADER = struct.Struct("!IQ?")  # the same of the program's part, and whether it is a script
+# Size of the driver's evidence, whether it may run another job, whether the program may have ended, and
+# whether the job goes on: the zygote removes what the last run of a script has left, and answers.
+EVIDENCE_HEADER = struct.Struct("!I???")
+GO_ON = b"+"  # otherwise no further run
 ANSWER_HEADER = struct.Struct("!ciddddI")  # the fields of AnswerHeader
 
 
@@ -79,8 +81,9 @@ class JobHeader(NamedTuple):
     Attributes:
         driver_size: Bytes of the driver's part.
         program_size: Bytes of the program's part.
-        wall_s: Seconds until the zygote kills the program.
+        wall_s: Seconds until the zygote kills the program; of a script, each run has so many.
         shares_clock: The clocks of program and driver start at the same time, not when they are first read.
+        is_script: The program runs anew for each test.
         limits: Limits of the program's process.
 
     """
@@ -89,13 +92,12 @@ class JobHeader(NamedTuple):
     program_size: int
     wall_s: float
     shares_clock: bool
+    is_script: bool
     limits: ChildLimits
 
     def pack(self) -> bytes:
         """Encode the header."""
-        return JOB_HEADER.pack(
-            self.driver_size, self.program_size, self.wall_s, self.shares_clock, *self.limits
-        )
+        return JOB_HEADER.pack(*self[:-1], *self.limits)
 
 
 class AnswerHeader(NamedTuple):

@@ -17,11 +17,11 @@ from contextlib import suppress
 from . import fixed_world, scratch
 from . import wire_format as wire
 from .confinement import Confinement
-from .processes import ABANDONED, Program, Watch, await_end
+from .processes import ABANDONED, Program, Watch, await_end, kill_all_but
 
 CHILD_FAILED = 99
 ALL_FDS = 1 << 16
-RunProgram = Callable[[bytes, int], None]
+RunProgram = Callable[..., None]
 RunDriver = Callable[[int], None]
 
 
@@ -55,7 +55,8 @@ class Zygote:
 
         Args:
             run_program: Function that runs the program's part of a job in a child. Its arguments are that
-                part and the number of bytes of a message that it may send. It must end the process.
+                part, the number of bytes of a message that it may send, and of a script a function that
+                completes the confinement of a process that it forks. It must end the process.
             run_driver: Function that serves as the driver, in a child. It must end the process.
 
         """
@@ -85,7 +86,8 @@ class Zygote:
         header = wire.read_exactly(self.jobs, wire.JOB_HEADER.size)
         if len(header) < wire.JOB_HEADER.size:
             return False
-        driver_size, program_size, wall_limit_s, shares_clock, *limits = wire.JOB_HEADER.unpack(header)
+        job = wire.JOB_HEADER.unpack(header)
+        driver_size, program_size, wall_limit_s, shares_clock, is_script, *limits = job
         start = time.monotonic()
         clock_ns = time.monotonic_ns() if shares_clock else 0
         # At some levels a program can send signals to the driver, and may have stopped or killed it.
@@ -104,17 +106,24 @@ class Zygote:
         )
         move(self.jobs, control, driver_size)
         with suppress(BrokenPipeError):  # it could not be confined
-            self.driver_end.send(wire.PROGRAM_HEADER.pack(program_size, clock_ns))
+            self.driver_end.send(wire.PROGRAM_HEADER.pack(program_size, clock_ns, is_script))
         self.driver_end.close()
-        event, is_late = await_end(program, self.driver, control, start + wall_limit_s, self.watch)
-        if event == ABANDONED:
-            return False
-        header = wire.read_exactly(control, wire.EVIDENCE_HEADER.size) if event else b""
-        if len(header) < wire.EVIDENCE_HEADER.size:
-            if not is_late:
-                raise RuntimeError("the driver has ended")  # the program, or the one before it, has killed it
-            header = wire.EVIDENCE_HEADER.pack(0, False, True)
-        size, may_go_on, may_have_ended = wire.EVIDENCE_HEADER.unpack(header)
+        goes_on, deadline = True, start + wall_limit_s
+        while goes_on:
+            event, is_late = await_end(program, self.driver, control, deadline, self.watch)
+            if event == ABANDONED:
+                return False
+            header = wire.read_exactly(control, wire.EVIDENCE_HEADER.size) if event else b""
+            if len(header) < wire.EVIDENCE_HEADER.size:
+                if not is_late:
+                    raise RuntimeError("the driver has ended")  # a program has killed it
+                header = wire.EVIDENCE_HEADER.pack(0, False, True, False)
+            size, may_go_on, may_have_ended, goes_on = wire.EVIDENCE_HEADER.unpack(header)
+            if goes_on:
+                kill_all_but(self.driver, program.pid)
+                may_run = not is_late and scratch.empty(self.confinement.scratch)
+                self.control.send(wire.GO_ON if may_run else b"-")
+                deadline = time.monotonic() + wall_limit_s
         program.stop(may_have_ended)
         # A child that was reading a large job at the deadline has met the limit.
         has_started = self.count_started() > 0 or is_late
@@ -181,11 +190,21 @@ class Zygote:
             _signal.set_wakeup_fd(-1)
             _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
             _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
-            if not is_driver:
+            if is_driver:
+                self.confinement.seal()
+                job = (self.limits[wire.OUTPUT_KB] << 10,)
+            else:
+                header = wire.read_exactly(wire.PEER_FD, wire.PROGRAM_HEADER.size)
+                size, clock_ns, is_script = wire.PROGRAM_HEADER.unpack(header)
+                if not is_script:
+                    self.confinement.seal()
                 os.write(self.started_w, b".")
-                size, clock_ns = wire.PROGRAM_HEADER.unpack(os.read(wire.PEER_FD, wire.PROGRAM_HEADER.size))
                 fixed_world.WORLD.restart_clock(clock_ns or None)
-                job = (wire.read_exactly(self.jobs, size),)
+                job = (
+                    wire.read_exactly(self.jobs, size),
+                    self.limits[wire.OUTPUT_KB] << 10,
+                    self.confinement.seal if is_script else None,
+                )
             # Among others the job pipe and the answer pipe. Not earlier, because `enter` needs the descriptor
             # of the Landlock ruleset.
             os.closerange(wire.FIRST_OWN_FD, ALL_FDS)
@@ -194,7 +213,7 @@ class Zygote:
             sys.excepthook(*sys.exc_info())
             os._exit(CHILD_FAILED)
         try:
-            run(*job, self.limits[wire.OUTPUT_KB] << 10)
+            run(*job)
         finally:
             os._exit(CHILD_FAILED)  # whatever happened, a child never returns to the zygote's loop
 

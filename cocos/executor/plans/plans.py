@@ -1,11 +1,12 @@
 """Plans, which say in which process a test runs.
 
 A plan depends on the test and the problem's setup. Of the candidate only the names matter that its code takes
-from elsewhere (`plan_tests`). There are three kinds:
+from elsewhere (`plan_tests`). There are four kinds:
 
 "driven"    the test runs in the driver, which the candidate cannot reach (`inside/driver.py`).
 "in child"  the test needs the candidate's process: it runs there, and the candidate could forge its outcome.
 "value"     an expression, whose value is wanted; the candidate's process evaluates it.
+"script"    an input of the whole program; its process runs anew for each (`inside/scripts.py`).
 
 If a driven test is undecided, because the candidate would get something that cannot leave the driver, its
 next plan is "in child".
@@ -53,7 +54,7 @@ class Plan:
 
     Attributes:
         source: Its statements.
-        kind: "driven", "in child" or "value".
+        kind: "driven", "in child", "value" or "script".
         remote: Names that only the candidate defines.
         helpers: Those among them that are standard names, beside another one: the candidate replaces what
             the test computes with.
@@ -185,6 +186,8 @@ def helpers_of(plans: Sequence[Plan]) -> frozenset[str]:
 
 def split_setup(program: Program, plans: tuple[Plan, ...]) -> Setups:
     """Return the setup of a program whose tests have these plans, as the two processes get it."""
+    if plans[0].kind == "script":
+        return Setups("", "")
     private = frozenset[str]().union(*(plan.private for plan in plans))
     in_child = " ".join(plan.source for plan in plans if plan.kind != "driven")
     names, setup = names_of(program.code), program.setup
