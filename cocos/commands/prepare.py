@@ -35,6 +35,7 @@ from cocos.config.command_line import PlainParser
 from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.code_base import DROPPED, REPOSITORY, code_base_source
 from cocos.dataprep.data_set import journal_path, prepare_data_set
+from cocos.dataprep.exports import save_rows
 from cocos.dataprep.options import CheckOptions, PreparationOptions, PrepareOptions
 from cocos.dataprep.preparation import run_check
 from cocos.dataprep.preparation_report import PreparationReport
@@ -169,6 +170,8 @@ def convert(name: str, options: PrepareOptions, words: Sequence[str]) -> int:
         raise ValueError(f"--splits: {options.input or name} has its own splits; leave the option out")
     with _output_folder(output_dir, options) as (folder, journal):
         report = prepare_data_set(source, inputs, options, folder, journal, options.revision, open_executor)
+        if options.to:
+            save_rows(folder, options.to)
     print_summary(report, output_dir, name, options, words)
     return 0
 

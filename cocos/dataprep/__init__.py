@@ -25,6 +25,7 @@
         pytest_files.py       a pytest or unittest file -> independent tests
         shown_tests.py        tests -> those that prompts may show, and hidden ones
         source_edits.py       edits of programs, and the names that their statements read and bind
+    exports.py                rows of other trainers, written beside the splits
     expected_values.py        expected values, computed by the references in the sandbox
     checks/                   what `--checks` finds
         reference_checks.py   references that fail, are flaky or slow; tests that check nothing

@@ -140,6 +140,9 @@ class PrepareOptions(OwnSetOptions, PreparationOptions):
         "data", None, "file, or folder of train, validation and test files (default: download from the hub)"
     )
     revision: str | None = option("data", None, "commit or tag on the hub (default: the newest)")
+    to: Literal["verl", "openr1"] | None = option(
+        "data", None, "write the problems also as rows of this trainer, in TO/SPLIT.parquet"
+    )
 
     def __post_init__(self) -> None:
         PreparationOptions.__post_init__(self)

@@ -2,10 +2,13 @@
 
 import json
 
+import pyarrow.parquet
 import pytest
 
+from cocos.commands.prepare import main
 from cocos.dataprep.formats.field_rows import format_of, read_field_row
 from cocos.files.json_lines import DataError, Place
+from cocos.problems import load_problems
 
 PLACE = Place("rows.jsonl", 1)
 DOUBLE = "n = int(input())\nprint(2 * n)\n"
@@ -180,3 +183,61 @@ def test_own_rows_whose_columns_have_the_same_names_are_no_format():
     assert format_of({"problem": "Double.", "tests": ["assert f(1) == 2"]}) is None
     assert format_of({"problem": "Double.", "tests": "assert f(1) == 2"}) is None
     assert format_of({"question": "Double.", "tests": [{"input": "1", "output": "2"}]}) is None
+
+
+@pytest.mark.parametrize(
+    ("trainer", "tests"),
+    [("verl", SPOKEN), ("openr1", SPOKEN), ("verl", ["assert f(1) == 2", "assert f(math.pi) > 3"])],
+)
+def test_rows_that_are_written_for_another_trainer_are_read_again_with_the_same_tests(
+    tmp_path, trainer, tests
+):
+    own = {
+        "task_id": "7",
+        "text": "Double.",
+        "test_list": tests[:1],
+        "hidden_test_list": tests[1:],
+        "code": DOUBLE,
+    }
+    if tests != SPOKEN:
+        own |= {"test_imports": ["import math"]}
+    (tmp_path / "own.jsonl").write_text(json.dumps(own))
+    options = ["--checks", "--splits", "1", "0", "0", "--output_dir"]
+    main(["jsonl", "--input", str(tmp_path / "own.jsonl"), "--to", trainer, *options, str(tmp_path / "out")])
+    written = tmp_path / "out" / trainer / "train.parquet"
+    main(["parquet", "--input", str(written), *options, str(tmp_path / "again")])
+    [problem] = load_problems(tmp_path / "again" / "train.jsonl")
+    found = [test.removeprefix("import math\n") for test in problem.scored_tests]
+    assert (found, problem.code, "Double." in problem.text) == (tests, DOUBLE, True)
+    [row] = pyarrow.parquet.read_table(written).to_pylist()
+    if trainer == "verl":  # what verl's judges of code are asked by
+        assert row["data_source"] == "taco" and row["prompt"][0]["role"] == "user"
+        assert json.loads(row["reward_model"]["ground_truth"]).keys() in (
+            {"inputs", "outputs"},
+            {"assert_case"},
+        )
+    else:
+        assert {case["type"] for case in row["verification_info"]["test_cases"]} == {"stdin_stdout"}
+
+
+def test_asserts_for_a_trainer_that_knows_standard_input_alone_are_one_line_with_the_remedy(tmp_path):
+    own = {"task_id": "7", "text": "Add.", "test_list": ["assert f(1) == 2"]}
+    (tmp_path / "own.jsonl").write_text(json.dumps(own))
+    with pytest.raises(DataError, match=r"problem '7'.*--to verl"):
+        main(
+            [
+                "jsonl",
+                "--input",
+                str(tmp_path / "own.jsonl"),
+                "--to",
+                "openr1",
+                "--checks",
+                "--splits",
+                "1",
+                "0",
+                "0",
+                "--output_dir",
+                str(tmp_path / "out"),
+            ]
+        )
+    assert not (tmp_path / "out").exists()

@@ -132,9 +132,10 @@ class Driver:
                 case _:
                     self.requests.leave(MALFORMED)
             if tests[0][1] == "script":
+                self.requests.is_gone = True  # it ends with the runs, and what all of them took is counted
                 for row in scripts.runs([source for source, *_ in tests], self._control, self._max_bytes):
                     rows.append(row)
-                raise ProgramGone  # so that what all runs took is counted
+                return rows
             self.requests.remote = {name for *_, names, _ in tests for name in names}
             self._begin(setup, shared, set(helpers), set(map(str, own)), functions)
             for number, (source, kind, *_) in enumerate(tests, 1):
@@ -143,8 +144,6 @@ class Driver:
                 start = time.perf_counter()
                 outcome = self._outcome(source, kind, number, bool(setup))
                 rows.append([time.perf_counter() - start, outcome, *self.requests.marks.mark()])
-        except ProgramGone:
-            self.requests.is_gone = True
         except BaseException:  # also what decoding and the program's answers raise outside of a test
             if not self.requests.is_gone:
                 self.requests.error_at_end = MALFORMED
