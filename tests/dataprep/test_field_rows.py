@@ -241,3 +241,14 @@ def test_asserts_for_a_trainer_that_knows_standard_input_alone_are_one_line_with
             ]
         )
     assert not (tmp_path / "out").exists()
+
+
+def test_a_set_of_such_rows_on_the_hub_needs_its_name_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "owner/name").mkdir(parents=True)
+    for split, name in (("train", "apps"), ("test", "apps")):
+        (tmp_path / "owner/name" / f"{split}.jsonl").write_text(json.dumps(ROWS[name][0]))
+    main(["owner/name", "--checks", "--output_dir", "out"])
+    for split in ("train", "test"):
+        [problem] = load_problems(tmp_path / "out" / f"{split}.jsonl")
+        assert (list(problem.scored_tests), problem.code) == (SPOKEN, DOUBLE)
