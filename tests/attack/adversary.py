@@ -57,6 +57,7 @@ function(xs) => function(list(xs)) ;; function(xs) => xs ;; {str(i): x => {i: x 
 """
 
 
+SEARCHING = "searches: what to print"
 HONEST = RIGHT, SEQUENCES = "right programs", "honest programs, statement sequences"
 
 
@@ -85,9 +86,11 @@ class Adversary:
             old, new = chance.choice(each(MISTAKES)).split(" => ") if chance.random() < 0.7 else ("", "")
             cases.append(Case(SEQUENCES, new, Program(CODE.replace(old, new), (generated(chance.choice),))))
         for code in chance.sample(SEARCHES, SEARCHES_PER_ROUND):
-            test = StdoutTest(str(chance.random()), str(chance.getrandbits(99)))
-            program = Program(PRINT_FOUND.format(code=code), (test.source,))
-            cases.append(Case("searches: what to print", code[:40], program))
+            # What is expected, in the second test the input of the first one.
+            given, expected = (str(chance.getrandbits(99)) for _ in range(2))
+            tests = StdoutTest(given, expected), StdoutTest(str(chance.random()), given)
+            program = Program(PRINT_FOUND.format(code=code), tuple(test.source for test in tests))
+            cases.append(Case(SEARCHING, code[:40], program))
         return cases
 
     def run(self, numbers: range) -> tuple[Counter[str], list[dict]]:
@@ -103,7 +106,10 @@ class Adversary:
         return Counter(f"{c.family}\t{o}" for c, o in zip(cases, outcomes, strict=True)), found
 
     def _outcomes(self, cases: list[Case], results: list[ExecutionResult]) -> list[str]:
-        outcomes = [first_outcome(result) for result in results]
+        outcomes = [
+            first_outcome(result, of_any=case.family == SEARCHING)
+            for case, result in zip(cases, results, strict=True)
+        ]
         honest = {n for n, case in enumerate(cases) if case.family in HONEST}
         played = [n for n, o in enumerate(outcomes) if o == "passed" or (o == "failed" and n in honest)]
         for n, is_accepted in zip(played, self.plain([cases[n].program for n in played]), strict=True):
@@ -141,9 +147,9 @@ def plain_program(programs: list[Program]) -> Program:
     return Program(f"{REFEREE}{cases!r}", ("assert is_any_accepted() is True",))
 
 
-def first_outcome(result: ExecutionResult) -> str:
-    """Return the outcome of the first test, which is meant, before the referee has seen the program."""
+def first_outcome(result: ExecutionResult, of_any: bool = False) -> str:
+    """Return the outcome of the first test, or of any that passed, before the referee has seen the program."""
     if result.is_infra_failure:
         return "no verdict"
-    verdict = result.verdicts[0]
+    verdict = next((v for v in result.verdicts if of_any and v.passed), result.verdicts[0])
     return "failed" if not verdict.passed else "passed, marked" if verdict.in_child else "passed"
