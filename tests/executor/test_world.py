@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -39,6 +40,15 @@ def check(executor, programs):
         failed = [(test, verdict) for test, verdict in tests if not verdict.passed]
         assert not failed, (result.infra_error, result.message)
         assert result.verdicts
+
+
+def test_what_a_test_draws_is_the_same_after_any_other_job(executor):
+    fixed = Program("def f(x): return 0", ("import random\nassert f(1) == random.gauss(0, 1)",))
+    other = Program(
+        "def f(x): return x", ("import random\nrandom.seed(3); random.gauss(0, 1)\nassert f(1) == 1",)
+    )
+    first, _, last = executor.run([fixed, other, replace(fixed, code=f"{fixed.code}  # again")])
+    assert first.verdicts[0].expected == last.verdicts[0].expected is not None
 
 
 WORLD = [  # each is the first thing that a program asks for
