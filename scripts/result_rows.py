@@ -45,7 +45,7 @@ def read_evaluation(folder: Path, name: str) -> Evaluation:
     """
     run = load_runs([folder])[0]
     if run.metrics["num_scored"] < run.metrics["num_trajectories"]:
-        raise ValueError(f"{folder}: problems without a verdict; run test.py again with --resume")
+        raise ValueError(f"{folder}: problems without a verdict; run cocos eval again with --resume")
     rows: dict[str, list[SampleRow]] = {}
     for row in run.rows:
         rows.setdefault(row["task_id"], []).append(row)

@@ -1,6 +1,6 @@
-"""Tables of results in the documentation, made from rows of evaluations.
+"""Tables and the picture of results in the documentation, made from rows of evaluations.
 
-    python scripts/results.py                   # write the tables of docs/tables.yaml into their pages
+    python scripts/results.py                   # write the tables of docs/tables.yaml, and the picture
     python scripts/results.py outputs/real      # first add the evaluations below a folder to a CSV file
 
 A table has columns and rows, and stands between its marker lines in a page; docs/tables.yaml explains how
@@ -9,24 +9,35 @@ both are written. A new table needs a few lines there, and no code here.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from math import isnan, nan, sqrt
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 import yaml
+from matplotlib.figure import Figure
 from result_rows import Evaluation, load_csv, merge_csv, read_evaluation
 
 from cocos.commands.runner import run_command
 from cocos.config.command_line import PlainParser
 from cocos.files.markdown import markdown_table
 from cocos.intervals import Comparison, Estimate, compare, share
+from cocos.report.chart_style import format_share_axis, run_colour, save_figure
 from cocos.report.tables import format_estimate, format_p_value
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5 % quantiles of Student's t by number of seeds
+
+# Lines of the picture: the evaluation, its name, and where the name stands beside the last point (in points).
+CURVES = {
+    "five/boost-again": ("Boost, asked again", (-122, 5)),
+    "five/turns-10-again": ("RL over three turns, asked again", (8, 3)),
+    "five/again": ("untrained, asked again", (8, -4)),
+    "five/single-23-again": ("RL on single attempts, asked again", (8, -6)),
+    "five/transcript": ("untrained, shown its program and the error", (-150, -16)),
+}
 
 # A measure, its argument, and a sign to leave the interval out.
 COLUMN = re.compile(r"(?P<measure>\w+)(?: (?P<argument>\w+))?(?P<bare> %)?")
@@ -203,6 +214,33 @@ def measure_table(spec: Mapping[str, Any], evaluations: Evaluations) -> str:
     return markdown_table([*spec["labels"], *spec["columns"]], rows)
 
 
+# -- the picture --
+
+
+def token_points(evaluation: Evaluation) -> tuple[list[float], list[float]]:
+    """Return the mean sampled tokens and the accuracy after 1, 2, ... programs.
+
+    A row has the tokens of all programs after the first: each of those counts as equally long.
+    """
+    later = [len(word) - word.count("-") for word in evaluation.edits.split()]
+    each = (evaluation.tokens - evaluation.first_tokens) / sum(later)
+    tokens = [evaluation.first_tokens + each * sum(later[:turns]) for turns in range(len(later) + 1)]
+    return tokens, [accuracy(evaluation, str(turn + 1)).value for turn in range(len(tokens))]
+
+
+def draw_tokens(figure: Figure, evaluations: Evaluations) -> None:
+    """Draw accuracy against tokens: a line per evaluation of CURVES, which ends at its name."""
+    axes = figure.subplots()
+    for number, (folder, (name, place)) in enumerate(CURVES.items()):
+        tokens, shares = token_points(evaluations[folder])
+        colour = run_colour(number)
+        axes.plot(tokens, shares, color=colour, marker="o")
+        text, last = f"{name}: {100 * shares[-1]:.1f}", (tokens[-1], shares[-1])
+        axes.annotate(text, last, place, textcoords="offset points", color=colour)
+    format_share_axis(axes, "", "sampled tokens per problem, after 1, 2 and 3 programs", (0.3, 0.42))
+    axes.set(ylabel="problems solved", xlim=(50, 222))
+
+
 # -- pages --
 
 
@@ -233,11 +271,13 @@ def fill(page: str, made: Mapping[str, str]) -> str:
 
 
 def write_pages(docs: Path = DOCS) -> None:
-    """Write the tables into their pages."""
+    """Write the tables into their pages, and the picture."""
     for name, page in yaml.safe_load((docs / "tables.yaml").read_text(encoding="utf-8")).items():
         path = docs / name
         path.write_text(fill(path.read_text(encoding="utf-8"), tables(page, docs)), encoding="utf-8")
         print(f"written: {path}")
+    real = {row.folder: row for row in load_csv(docs / "results/real/evaluations.csv", Evaluation)}
+    save_figure(partial(draw_tokens, evaluations=real), docs / "results/real/tokens.png", (7.6, 3.2))
 
 
 def add_evaluations(outputs: Path, path: Path) -> None:

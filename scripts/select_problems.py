@@ -142,7 +142,7 @@ def main() -> None:
     for path in filter(Path.exists, (args.output, profile)):
         raise ValueError(f"--output {args.output}: {path} exists; remove it or choose another one")
     if len(args.inputs) % 2:
-        raise ValueError("give a problem file and an output folder of test.py, or several such pairs")
+        raise ValueError("give a problem file and an output folder of cocos eval, or several such pairs")
     # Imported here, so that errors in options do not wait.
     from cocos.report.finished_runs import load_runs
 

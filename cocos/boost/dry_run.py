@@ -42,7 +42,7 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
             f"data: {len(rows)} rows, {len(eval_rows)} for evaluation; {median} tokens (median), {longest} "
             "(longest)",
             *_first_rows_text(rows, tokenizer),
-            f"steps: {updates} updates of {batch} rows; {passes:.1f} passes over them",
+            f"training: {updates} updates of {batch} rows; {passes:.1f} passes over them",
             memory_text(memory, layout, longest),
             warnings_text(warnings),
         ]

@@ -4,7 +4,7 @@
     cocos demo --lab feedback     one attempt cannot solve the problems, two with feedback can; 6 minutes
 
 Trains base -> Boost -> CoCoS and evaluates each model over two turns on problems that none has seen, on two
-processor cores, without GPU and network. Results of an earlier demo in the folder are replaced.
+CPU cores, without GPU and network. Results of an earlier demo in the folder are replaced.
 """
 
 import argparse

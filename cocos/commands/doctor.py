@@ -49,7 +49,7 @@ def model_line(name: str) -> str:
 
 
 def machine_lines() -> str:
-    """Return lines about the machine: processors, memory, torch's build, and GPUs."""
+    """Return lines about the machine: CPU cores, memory, torch's build, and GPUs."""
     import os
 
     from cocos.executor.limits import available_memory_mb, usable_cores
@@ -71,7 +71,7 @@ def _torch_text() -> str:
         return "not installed"
     runtime = f"CUDA {torch.version.cuda}" if torch.version.cuda else f"ROCm {torch.version.hip}"
     is_for_gpus = bool(torch.version.cuda or torch.version.hip)
-    build = f"{torch.__version__}, built for {runtime if is_for_gpus else 'processors alone'}"
+    build = f"{torch.__version__}, built for {runtime if is_for_gpus else 'CPUs alone'}"
     if torch.cuda.is_available():
         cards = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
         return f"{build}; GPU " + ", ".join(f"{c.name} ({c.total_memory / 2**30:.0f} GB)" for c in cards)

@@ -23,7 +23,7 @@ def report_parser() -> PlainParser:
         metavar="EVALUATION",
         nargs="+",
         type=Path,
-        help="output folder of test.py, or a samples.jsonl alone; the tables show its name",
+        help="output folder of cocos eval, or a samples.jsonl alone; the tables show its name",
     )
     parser.add_argument(
         "--baseline",

@@ -31,7 +31,7 @@ class BoostDataConfig(CarryOptions, PromptOptions, ScoringOptions):
     samples: list[str] = option(
         "data",
         [],
-        "Output folders of test.py whose first turns are the attempts, such as the samples from which "
+        "Output folders of cocos eval whose first turns are the attempts, such as the samples from which "
         "select_problems.py selects. Nothing is sampled then.",
     )
     corrections: Literal["any", "reference", "own", "relabelled"] = option(

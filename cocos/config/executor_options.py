@@ -33,7 +33,7 @@ class ExecutorOptions:
         "executor", [], "Installed packages that programs may import, such as numpy."
     )
     executor_workers: int | None = option(
-        "run", None, "Programs that run at once. By default one per processor."
+        "run", None, "Programs that run at once. By default one per CPU core."
     )
 
     def __post_init__(self) -> None:

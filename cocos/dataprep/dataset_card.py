@@ -35,7 +35,7 @@ Each row has `task_id`, `text`, `code` (the reference) and `test_list`. Some row
 `test_setup_code` (run after the code and before the tests), `entry_point`, `hidden_test_list` (scored, never
 shown), `challenge_test_list` (never shown, not scored), `licence` (of the row), `solve_rate` (share of a
 model's samples that were right), `stdin` (the program's standard input) and `files` (path and text of each
-file in its working folder). `scripts/prepare_data.py` wrote these files; manifest.json records its options
+file in its working folder). `cocos prepare` wrote these files; manifest.json records its options
 and the files' digests.
 """
 # Licences that the hub knows.

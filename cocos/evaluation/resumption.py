@@ -104,7 +104,7 @@ def _read_record(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{folder}/run.json is not a readable record of the run ({error!r}); score the rows again: "
-            f"test.py --answers {folder}/samples.jsonl with another --output_dir"
+            f"cocos eval --answers {folder}/samples.jsonl with another --output_dir"
         ) from None
     return record
 

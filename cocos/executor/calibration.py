@@ -21,7 +21,7 @@ def calibrate(
 ) -> list[Limits]:
     """Run reference solutions and return the limits of the programs that are compared with each.
 
-    The wall limit is `factor` times the processor time of the reference, at least `floor_s`, and at most the
+    The wall limit is `factor` times the CPU time of the reference, at least `floor_s`, and at most the
     wall limit of the executor. It is never shorter than 1.5 times what the reference itself took, which may
     have waited instead of computed.
 
@@ -29,7 +29,7 @@ def calibrate(
         executor: Executor that will run the programs. Its limits apply to the references, and to the programs
             of a problem whose reference fails.
         references: Reference solution and tests of each problem.
-        factor: Multiple of the reference's processor time, above 0.
+        factor: Multiple of the reference's CPU time, above 0.
         floor_s: Shortest limit, seconds.
 
     Returns:

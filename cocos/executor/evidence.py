@@ -114,11 +114,11 @@ def _cause_of_end(answer: AnswerHeader, limits: Limits) -> Verdict:
         return Verdict(Status.TIMEOUT, "WallLimit", f"more than {limits.wall_s:g} s of wall time")
     if not WIFSIGNALED(answer.wait_status):
         return Verdict(Status.ERROR, "ProcessExit", "the process ended before the test did")
-    # The kernel sends SIGXCPU at the soft limit of processor time. It sends SIGKILL at the hard limit and
+    # The kernel sends SIGXCPU at the soft limit of CPU time. It sends SIGKILL at the hard limit and
     # when memory runs out, so compare with what the process used.
     number = WTERMSIG(answer.wait_status)
     if number == signal.SIGXCPU or answer.cpu_s >= limits.cpu_s:
-        return Verdict(Status.TIMEOUT, "CpuLimit", f"more than {limits.cpu_s} s of processor time")
+        return Verdict(Status.TIMEOUT, "CpuLimit", f"more than {limits.cpu_s} s of CPU time")
     if number == signal.SIGKILL and answer.peak_mb > limits.memory_mb / 2:
         return Verdict(Status.MEMORY, "MemoryError", "the kernel killed the process because memory ran out")
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"

@@ -32,8 +32,8 @@ class Limits:
 
     Attributes:
         wall_s: Elapsed seconds.
-        cpu_s: Processor seconds. Keep it below `wall_s`: an endless computation then reaches this limit
-            first, and processor time does not depend on the load of the machine as elapsed time does.
+        cpu_s: CPU seconds. Keep it below `wall_s`: an endless computation then reaches this limit
+            first, and CPU time does not depend on the load of the machine as elapsed time does.
         memory_mb: Address space of each process, MiB.
         output_kb: KiB of a value or message that comes back, at most 16 MiB. stdout and stderr do not count:
             they are discarded.
@@ -68,7 +68,7 @@ class Limits:
 
     @classmethod
     def with_timeout(cls, wall_s: float, **others: int) -> "Limits":
-        """Return limits with this wall limit, and a processor limit that suits it."""
+        """Return limits with this wall limit, and a CPU limit that suits it."""
         return cls(wall_s=wall_s, cpu_s=max(1, math.ceil(wall_s)), **others)
 
     def clamped(self) -> "Limits":

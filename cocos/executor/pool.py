@@ -50,7 +50,7 @@ class Executor:
     The executor is a context manager and may be used from any thread.
 
     Args:
-        num_workers: Programs that run at the same time. None: one per processor that this process may use.
+        num_workers: Programs that run at the same time. None: one per CPU core that this process may use.
         limits: Limits of programs without `Program.limits`. Both are lowered to what the container has.
         sandbox: Name of an isolation level, or "auto" for the best that this machine offers.
         min_isolation: Lowest isolation level to accept. None: "seccomp" if `sandbox` is "auto", otherwise any

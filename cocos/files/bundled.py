@@ -8,13 +8,6 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
 FOLDERS = ("configs", "data/toy")
-SCRIPTS = {  # of the commands that have one
-    "train": "train.py",
-    "boost": "boost/boost_train.py",
-    "boost-data": "scripts/make_boost_data.py",
-    "eval": "test.py",
-    "prepare": "scripts/prepare_data.py",
-}
 
 
 def is_clone() -> bool:
@@ -23,13 +16,8 @@ def is_clone() -> bool:
 
 
 def command_line(name: str, *words: object) -> str:
-    """Return a command as the user can type it in the current folder: the clone has a script for it.
-
-    Example: `python test.py --resume` in the clone, elsewhere `cocos eval --resume`.
-    """
-    is_in_clone = is_clone() and Path.cwd() == PACKAGE.parent and name in SCRIPTS
-    start = ["python", SCRIPTS[name]] if is_in_clone else ["cocos", name]
-    return shlex.join([*start, *map(str, words)])
+    """Return a command of `cocos` as the user can type it, such as `cocos eval --resume`."""
+    return shlex.join(["cocos", name, *map(str, words)])
 
 
 def locate(path: str) -> str:

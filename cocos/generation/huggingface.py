@@ -385,7 +385,7 @@ def model_line(name_or_path: str, model: PreTrainedModel) -> str:
 
 
 def slowness(dtype: str, device: torch.device, remedy: str) -> str:
-    """Return a note if a processor has no arithmetic for a data type and emulates it, else ""."""
+    """Return a note if a CPU has no arithmetic for a data type and emulates it, else ""."""
     if dtype != "bfloat16" or device.type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported():
         return ""
-    return f" (this processor emulates it, several times slower than float32: {remedy})"
+    return f" (this CPU emulates it, several times slower than float32: {remedy})"

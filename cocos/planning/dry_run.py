@@ -208,7 +208,7 @@ def _result_text(args: CoCoSConfig, problem: Problem, result: ExecutionResult, p
 def _updates_text(args: CoCoSConfig, updates: Updates) -> str:
     trajectories = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
     return (
-        f"steps: {updates.number} updates of {trajectories} trajectories "
+        f"training: {updates.number} updates of {trajectories} trajectories "
         f"({trajectories // args.num_generations} problems x {args.num_generations}), "
         f"{trajectories * len(make_objective(args).trained_turns)} rows and {trajectories * args.num_turns} "
         f"programs each; {updates.passes:.1f} passes over the problems"

@@ -1,4 +1,4 @@
-"""Finished evaluations, read from the output folders of test.py."""
+"""Finished evaluations, read from the output folders of cocos eval."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,8 +31,8 @@ from cocos.report.sample_statistics import (
 )
 
 MAX_ROW_BYTES = 1 << 30  # a row repeats its problem's text in the requests of its turns
-REPAIR = "run test.py with the same options and --resume, which writes it again"
-NEW_RECORD = "score the rows again: test.py --answers {}/samples.jsonl with another --output_dir"
+REPAIR = "run cocos eval with the same options and --resume, which writes it again"
+NEW_RECORD = "score the rows again: cocos eval --answers {}/samples.jsonl with another --output_dir"
 METRICS_KEYS = (
     *("num_problems", "num_trajectories", "num_scored", "num_infra_failures", "num_truncated"),
     *("num_in_child", "metrics", "pass_at_k", "errors", "fix_rates", "bug_rates", "speed"),
@@ -56,7 +56,7 @@ class FinishedRun:
     """One evaluation that has finished."""
 
     name: str  # name in tables and charts
-    folder: Path  # output folder of test.py
+    folder: Path  # output folder of cocos eval
     metrics: Mapping[str, Any]  # contents of metrics.json
     record: Mapping[str, Any]  # contents of run.json; if only the rows are known, what they record
     rows: Sequence[SampleRow]  # contents of samples.jsonl
@@ -191,7 +191,7 @@ def _run_name(path: Path) -> str:
 
     """
     if not path.exists():  # also a link to itself, which cannot be resolved
-        raise ValueError(f"{path}: no such folder; give output folders of test.py")
+        raise ValueError(f"{path}: no such folder; give output folders of cocos eval")
     path = path.resolve()
     if not path.is_file():
         return path.name
@@ -200,7 +200,7 @@ def _run_name(path: Path) -> str:
 
 def _load_folder(folder: Path, name: str, rows: Sequence[SampleRow] | None) -> FinishedRun:
     if (kind := recorded_kind(folder)) not in ("", EVALUATION):
-        raise ValueError(f"{folder} contains {kind}, not an evaluation; give output folders of test.py")
+        raise ValueError(f"{folder} contains {kind}, not an evaluation; give output folders of cocos eval")
     metrics = _load_json(folder / "metrics.json", METRICS_KEYS)
     record = _load_json(folder / "run.json", RECORD_KEYS, NEW_RECORD.format(folder))
     if not kind:
@@ -211,12 +211,12 @@ def _load_folder(folder: Path, name: str, rows: Sequence[SampleRow] | None) -> F
         if (folder / "samples.jsonl").read_bytes().endswith(b"\n"):  # no row is cut
             raise
         raise ValueError(
-            f"{error}; or run test.py with the same options and --resume, which plays a cut row again"
+            f"{error}; or run cocos eval with the same options and --resume, which plays a cut row again"
         ) from None
     if len(rows) != (expected := metrics["num_trajectories"]):
         raise ValueError(
             f"{folder}/samples.jsonl has {len(rows)} rows, but metrics.json counts {expected}; "
-            "run test.py with the same options and --resume, which plays what is missing"
+            "run cocos eval with the same options and --resume, which plays what is missing"
         )
     return FinishedRun(name, folder, metrics, record, rows)
 
@@ -230,7 +230,7 @@ def _load_rows(path: Path, name: str) -> FinishedRun:
     """
     rows = _read_rows(path)
     if not rows:
-        raise ValueError(f"{path} has no rows; give a samples.jsonl of test.py")
+        raise ValueError(f"{path} has no rows; give a samples.jsonl of cocos eval")
     conditions = conditions_of_row(rows[0])
     if other := next((row for row in rows if conditions_of_row(row) != conditions), None):
         raise ValueError(
@@ -267,7 +267,7 @@ def _load_json(path: Path, keys: Sequence[str], remedy: str = REPAIR) -> dict[st
     except FileNotFoundError:
         raise ValueError(
             f"{path.parent} has no {path.name}, so it is not a finished evaluation; give output folders of "
-            "test.py, or finish the evaluation with --resume"
+            "cocos eval, or finish the evaluation with --resume"
         ) from None
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); {remedy}") from None

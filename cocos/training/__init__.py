@@ -5,7 +5,7 @@ rollouts.py           which trajectories a batch has, and what they earn, on all
 dynamic_sampling.py   further draws in place of groups with equal returns
 row_logps.py          log-probabilities of rows; tree_logps.py those of rows that share prefixes
 prefix_tree.py        packing of rows into trees; tree_attention.py attention along them
-trl_patches.py        what TRL computes otherwise on a processor
+trl_patches.py        what TRL computes otherwise on a CPU
 start.py              the first steps of both stages; preflight.py what precedes the import of torch
 resumable_trainer.py  a Trainer whose runs continue bit by bit: random states, ties, best checkpoint
 checkpoints.py        which checkpoints are whole, which is the best, what a record says

@@ -64,7 +64,7 @@ def find_checkpoint(requested: str | None, output_dir: str) -> str | None:
         skipped.append(f" ({checkpoint.name}: {fault})")
     raise ValueError(
         f"--resume_from_checkpoint {requested}: no complete checkpoint in {output_dir}{''.join(skipped)}; "
-        f"leave the option out and choose another --output_dir to start at step 0"
+        f"leave the option out and choose another --output_dir to start anew"
     )
 
 

@@ -55,7 +55,7 @@ class LineCallback(PrinterCallback):
     ) -> None:
         """Print the line on the main process."""
         if state.is_world_process_zero and (line := format_line(logs)):
-            self.write(f"step {state.global_step:>4} {line}{clock_text(logs, state.max_steps)}")
+            self.write(f"update {state.global_step:>4} {line}{clock_text(logs, state.max_steps)}")
 
     def write(self, line: str) -> None:
         """Print a line."""
@@ -142,7 +142,7 @@ class StartLines(TrainerCallback):
 
     Args:
         card: Facts of the run.
-        checkpoint: Checkpoint that the run continues from; None: it starts at step 0.
+        checkpoint: Checkpoint that the run continues from; None: it starts anew.
 
     """
 

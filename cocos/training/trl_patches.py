@@ -1,4 +1,4 @@
-"""Patches of TRL where no method of a trainer reaches: its output layer on a processor.
+"""Patches of TRL where no method of a trainer reaches: its output layer on a CPU.
 
 TRL computes the log-probabilities of the labels in tiles of tokens times vocabulary, so that the logits never
 exist as a whole. Its tiles are made for a GPU, and outside one it also computes the tokens without a label,
@@ -24,5 +24,5 @@ def patch_trl() -> None:
 
 
 def skip_unlabelled(device: torch.device) -> bool:
-    """Stand in for TRL's `_use_triton`, which on a processor only decides whether to skip those tokens."""
+    """Stand in for TRL's `_use_triton`, which on a CPU only decides whether to skip those tokens."""
     return True

@@ -1,4 +1,4 @@
-"""Benchmarks on a processor, against plain baselines. GPUs: scripts/bench/gpu.py.
+"""Benchmarks on a CPU, against plain baselines. GPUs: scripts/bench/gpu.py.
 
     python scripts/bench/bench.py executor      # programs per second at each isolation level
     python scripts/bench/bench.py turns         # generation of two turns
@@ -29,7 +29,7 @@ def medians(measures: Mapping[str, Callable[[], float]], rounds: int) -> dict[st
 
 
 def processor_seconds(call: Callable[[], object]) -> float:
-    """Return the processor seconds of a call."""
+    """Return the CPU seconds of a call."""
     started = time.process_time()
     call()
     return time.process_time() - started

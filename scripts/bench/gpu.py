@@ -105,7 +105,7 @@ def updates(model: str, length: int = 256, batch: int = 32) -> list[Figure]:
 
 
 def programs(num_programs: int = 5000) -> Figure:
-    """Measure the laboratory's reference programs per second, with a worker per processor."""
+    """Measure the laboratory's reference programs per second, with a worker per CPU core."""
     problems = islice(cycle(load_problems("data/toy/boost.jsonl")), num_programs)
     # The comment makes programs differ: equal ones run once.
     batch = [Program(f"{p.code}\n# {i}", p.test_list, p.setup) for i, p in enumerate(problems)]

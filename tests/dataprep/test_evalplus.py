@@ -288,13 +288,13 @@ def test_the_command_writes_a_set_with_visible_and_hidden_tests_and_findings(pre
 def test_a_reference_to_a_set_that_has_to_be_executed_names_the_command(tmp_path):
     raw = write(tmp_path / "HumanEvalPlus.jsonl.gz", HUMANEVAL_ROW)
     words = (
-        "the references of humanevalplus compute its expected values, so prepare it first: python "
-        "scripts/prepare_data.py humanevalplus"
+        "the references of humanevalplus compute its expected values, so prepare it first: "
+        "cocos prepare humanevalplus"
     )
     for reference in ("hub:humanevalplus/test", f"humanevalplus={raw}"):
         with pytest.raises(DataError, match=words):
             problems_file(reference)
-    with pytest.raises(DataError, match="a raw row of the public set humanevalplus; convert it: python"):
+    with pytest.raises(DataError, match="a raw row of the public set humanevalplus; convert it: cocos"):
         load_problem_set(str(raw))
 
 
@@ -307,7 +307,7 @@ def test_the_original_format_is_refused_in_words_that_name_the_right_source(prep
     assert prepare(name, "--input", raw, "--output_dir", tmp_path / "out") == 2
     message = capsys.readouterr().err
     assert "a row of EvalPlus' original format (HumanEvalPlus-OriginFmt or MbppPlus-OriginFmt)" in message
-    assert "prepare_data.py humanevalplus or mbppplus" in message
+    assert "cocos prepare humanevalplus or mbppplus" in message
     with pytest.raises(DataError, match="EvalPlus' original format"):
         load_problem_set(str(write(tmp_path / "as-problems.jsonl.gz", mbpp | {"test": ORIGINAL_TEST})))
 

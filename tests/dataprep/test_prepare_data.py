@@ -251,8 +251,8 @@ def test_the_first_example_of_the_page_prints_what_the_page_says(prepare, tmp_pa
     table, command = re.findall(r"```(?:csv)?\n(.*?)```", page, re.DOTALL)[:2]
     (tmp_path / "mine.csv").write_text(table)
     monkeypatch.chdir(tmp_path)
-    python, script, *words = shlex.split(command.replace("\\\n", " "))
-    assert (python, script) == ("python", "scripts/prepare_data.py") and prepare(*words) == 0
+    cocos, name, *words = shlex.split(command.replace("\\\n", " "))
+    assert (cocos, name) == ("cocos", "prepare") and prepare(*words) == 0
     assert f"| `{capsys.readouterr().out.strip()}` |" in page
     problems = load_problems("data/mine/test.jsonl")
     assert [(p.task_id, len(p.test_list)) for p in problems] == [("double", 2), ("shout", 2)]

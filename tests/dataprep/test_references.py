@@ -104,9 +104,7 @@ def test_unknown_sets_splits_and_files_are_refused_with_what_to_give(raw_humanev
     assert "unknown public set 'humanevl'; did you mean humaneval?" in refusal(f"humanevl={raw_humaneval}")
     assert refusal("mbpp/test") == "no such file; for the public set give hub:mbpp/test"
     assert refusal("humaneval=absent.gz") == "absent.gz: no such file; give the raw file of humaneval"
-    assert "kodcode has no standard splits; prepare it first: python scripts/prepare_data.py" in refusal(
-        "hub:kodcode/train"
-    )
+    assert "kodcode has no standard splits; prepare it first: cocos prepare" in refusal("hub:kodcode/train")
     assert f"give one of mbpp/train={raw_humaneval}, " in refusal(f"mbpp={raw_humaneval}")
 
 
@@ -164,6 +162,6 @@ def test_without_a_network_the_commands_that_prepare_a_set_are_named(tmp_path):
     words = ("--answers", "references", "--num_turns", 1, "--output_dir", tmp_path / "out")
     line = complaint(sys.executable, "test.py", "--test_data", "hub:mbpp/test", *words)
     assert "hub:mbpp/test: google-research-datasets/mbpp: cannot be read from the hub" in line
-    command = "python scripts/prepare_data.py mbpp --output_dir data/mbpp"
+    command = "cocos prepare mbpp --output_dir data/mbpp"
     assert f"{command}; with the raw file: {command} --input mbpp.jsonl" in line
     assert not (tmp_path / "out").exists()

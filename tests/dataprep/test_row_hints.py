@@ -37,15 +37,14 @@ def test_a_raw_row_of_a_public_set_names_the_command_that_converts_it(tmp_path, 
     path = tmp_path / "raw.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(dict.fromkeys(RAW_COLUMNS[name], "x")).encode()))
     assert refusal(path) == (
-        f"{path}:1: a raw row of the public set {name}; convert it: python scripts/prepare_data.py {name} "
+        f"{path}:1: a raw row of the public set {name}; convert it: cocos prepare {name} "
         f"--input {path} --output_dir data/{name}"
     )
     assert name in PUBLIC_SOURCES
     table = pyarrow.Table.from_pylist([dict.fromkeys(RAW_COLUMNS[name], "x")])
     pyarrow.parquet.write_table(table, tmp_path / "raw.parquet")
-    assert (
-        f"is a Parquet file, not JSON; convert it: python scripts/prepare_data.py {name} --input"
-        in refusal(tmp_path / "raw.parquet")
+    assert f"is a Parquet file, not JSON; convert it: cocos prepare {name} --input" in refusal(
+        tmp_path / "raw.parquet"
     )
 
 
@@ -54,16 +53,16 @@ def test_columns_of_other_names_csv_and_parquet_name_the_command_that_converts_t
     path.write_text(json.dumps({"id": 1, "question": "Double.", "tests": ["assert f(1) == 2"]}))
     assert refusal(path) == (
         f"{path}:1: has the columns id, question, tests, but not text and test_list; convert it, for example: "
-        f"python scripts/prepare_data.py jsonl --input {path} --columns text=question test_list=tests "
+        f"cocos prepare jsonl --input {path} --columns text=question test_list=tests "
         "--output_dir data/own"
     )
     path = tmp_path / "own.csv"
     path.write_text("question,tests\n")
-    assert refusal(path).endswith(f"prepare_data.py csv --input {path} --output_dir data/own")
+    assert refusal(path).endswith(f"cocos prepare csv --input {path} --output_dir data/own")
     path = tmp_path / "own.parquet"
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist([{"question": "x"}]), path)
     columns = "--columns text=question test_list=COLUMN"
-    assert refusal(path).endswith(f"prepare_data.py parquet --input {path} {columns} --output_dir data/own")
+    assert refusal(path).endswith(f"cocos prepare parquet --input {path} {columns} --output_dir data/own")
 
 
 @pytest.mark.parametrize(
@@ -133,4 +132,4 @@ def test_rows_of_another_step_are_named(tmp_path, row, words):
     ],
 )
 def test_the_published_raw_files_are_recognized(file, name):
-    assert f"convert it: python scripts/prepare_data.py {name} --input" in refusal(dataset(file))
+    assert f"convert it: cocos prepare {name} --input" in refusal(dataset(file))

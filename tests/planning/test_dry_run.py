@@ -136,12 +136,12 @@ def test_a_dry_run_shows_given_first_turns(bare_base, problems_file, tmp_path):
 @pytest.mark.processes
 def test_the_dry_run_of_the_recipes_runs(bare_base, problems_file, tmp_path):
     [line] = re.findall(
-        r"^python (train\.py --config configs/cocos\.yaml.*--dry_run)$",
+        r"^cocos (train --config configs/cocos\.yaml.*--dry_run)$",
         (ROOT / "docs/training.md").read_text(),
         re.M,
     )
     done = command(
-        *(sys.executable, *shlex.split(line)),  # the recipe's model and data are replaced
+        *(sys.executable, "-m", "cocos", *shlex.split(line)),  # the recipe's model and data are replaced
         *("--model_name_or_path", bare_base, "--train_data", problems_file, "--dev_data", problems_file),
         *("--output_dir", tmp_path / "out", "--max_steps", 100),
     )
@@ -165,7 +165,7 @@ def test_the_plan_of_a_recipe_names_updates_and_memory(bare_base, recipe, sample
     words += ("--output_dir", tmp_path / "out")
     args = parse_options(CoCoSConfig, "", [*map(str, words)])
     text = dry_run(args, load_training_data(args), load_tokenizer(args.model_name_or_path))
-    assert f"steps: {args.max_steps} updates of {args.global_batch_size} trajectories" in text
+    assert f"training: {args.max_steps} updates of {args.global_batch_size} trajectories" in text
     assert re.search(r"needs \d+\.\d GiB per ", text)
     assert ("beside vLLM's 30% of its memory" in text) is is_installed
 

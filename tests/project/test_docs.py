@@ -53,16 +53,21 @@ def test_every_function_that_the_method_page_names_is_defined_where_it_says():
 
 
 @pytest.mark.parametrize(
-    ("script", "config_type"),
-    [("boost/boost_train.py", BoostConfig), ("train.py", CoCoSConfig), ("test.py", EvalConfig)],
+    ("command", "config_type"),
+    [
+        (r"cocos boost|boost/boost_train\.py", BoostConfig),
+        (r"cocos train|train\.py", CoCoSConfig),
+        ("cocos eval", EvalConfig),
+    ],
 )
-def test_every_option_of_a_command_in_the_readme_and_the_recipes_exists(script, config_type):
+def test_every_option_of_a_command_in_the_readme_and_the_recipes_exists(command, config_type):
     blocks = "".join(re.findall(r"```\n(.*?)```", TRAINING + README, re.DOTALL)).replace("\\\n", " ")
-    commands = [line for line in blocks.splitlines() if re.search(rf"[ /]{re.escape(script)} ", line)]
+    commands = [re.split(rf"(?:^|[ /])(?:{command}) ", line) for line in blocks.splitlines()]
+    commands = [words for words in commands if len(words) == 2]
     assert len(commands) >= 2
-    for command in commands:
-        options = re.findall(r"--\w+", command.split(script)[1])
-        assert len(options) >= 2
+    for before, words in commands:
+        options = re.findall(r"--\w+", words)
+        assert len(options) >= 2, before
         assert set(options) <= {"--config", *OptionParser(config_type)._option_string_actions}
 
 
@@ -71,7 +76,11 @@ def test_every_option_and_file_of_a_launching_command_exists():
     section = (ROOT / "docs/scaling.md").read_text().split("## Launching")[1].split("\n## ")[0]
     commands = re.findall(r"```\n(.*?)```", section, re.DOTALL)
     assert len(commands) >= 5
-    flags = {flag for command in commands for flag in re.findall(r"--\w+", command.split("train.py", 1)[1])}
+    flags = {
+        flag
+        for command in commands
+        for flag in re.findall(r"--\w+", re.split(r"train\.py|cocos train", command)[1])
+    }
     # --config is the parser's; the other two belong to a second launcher in a block
     others = {"--config", "--config_file", "--num_processes"}
     flags |= set(re.findall(r"`(--\w+)", section)) - {"--num_gpus"}
@@ -82,7 +91,7 @@ def test_every_option_and_file_of_a_launching_command_exists():
 
 def test_every_option_of_an_evaluation_or_a_report_that_their_page_names_exists():
     page = (ROOT / "docs/evaluation.md").read_text()
-    commands = re.findall(r"(?:python|\d) test\.py ((?:[^\n]|\\\n)*)", page.replace("\\\n", " "))
+    commands = re.findall(r"(?:cocos eval|\d test\.py) ((?:[^\n]|\\\n)*)", page.replace("\\\n", " "))
     options = {option for command in commands for option in re.findall(r"--\w+", command)}
     options |= set(re.findall(r"`(--\w+)[ `]", page))
     assert len(commands) > 8 and len(options) > 20

@@ -14,10 +14,10 @@ from tests.support.paths import ROOT, TOY
 pytestmark = pytest.mark.processes
 
 README = (ROOT / "README.md").read_text()
-# What a test adds: the defaults are 1000 and 1500 updates.
+# What a test adds to the commands of both stages: the defaults are 1000 and 1500 updates.
 SMALL = {
-    "boost_train.py": "--max_steps 2 --global_batch_size 8",
-    "train.py": "--max_steps 1 --global_batch_size 8 --max_completion_length 40 --max_truncated_share 1",
+    r"(?:cocos boost|boost_train\.py)": "--max_steps 2 --global_batch_size 8",
+    r"(?:cocos train|[ ]train\.py)": "--max_steps 1 --global_batch_size 8 --max_completion_length 40 --max_truncated_share 1",
 }
 
 
@@ -27,16 +27,17 @@ def commands(title):
     return [block for block in re.findall(r"```\n(.*?)```", section, re.DOTALL) if not block.startswith("{")]
 
 
-SETTINGS, *STAGES = commands("Train")
+QUICK, PIPELINE, EIGHT_GPUS = commands("Train")
+SETTINGS, LOOP, STAGES = re.fullmatch(r"(.*?\n)(for .*?\ndone\n)(.*)", PIPELINE, re.DOTALL).groups()
 
 
 def run(folder, *blocks):
-    """Run commands of README in a folder, with the laboratory's base model and a free port; return what they print."""
+    """Run commands of README in a folder, with the laboratory's base model, one process and a free port; return what they print."""
     script = "\n".join(blocks).replace("\\\n", "")
     script = re.sub(r"base_model=\S+", f"base_model={TOY / 'base'}", script)
-    script = re.sub(r"master_port=\S+", f"master_port={free_port()}", script)
     for name, options in SMALL.items():
-        script = re.sub(rf"[ /]{name} .*", rf"\g<0> {options}", script)
+        script = re.sub(rf"{name} .*", rf"\g<0> {options}", script)
+    script = script.replace("--num_gpus 8", f"--num_gpus 1 --master_port {free_port()}")
     return succeed("bash", "-euc", f"cd {folder}\n{script}").stdout
 
 
@@ -51,7 +52,7 @@ def folder(tmp_path_factory):
         writer = csv.writer(file)
         writer.writerow(["question", "answer", "tests"])
         writer.writerows([row["text"], row["code"], "\n".join(row["test_list"])] for row in rows)
-    run(folder, *commands("Prepare your problems"), SETTINGS)
+    run(folder, *commands("Prepare your problems"), SETTINGS, LOOP)
     return folder
 
 
@@ -67,19 +68,24 @@ def test_fifteen_problems_become_three_splits_and_boost_rows(folder):
     assert rows == [4 * size for size in sizes[:2]]
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="deepspeed compiles its CPU operators with g++")
 @pytest.mark.nightly
 def test_both_stages_and_the_evaluation_work_as_written(folder):
-    run(folder, *(line for line in SETTINGS.splitlines() if "=" in line.split()[0]), *STAGES)
+    run(folder, SETTINGS, STAGES)
     assert (folder / "outputs/cocos/model.safetensors").exists()
     assert num_lines(folder / "outputs/eval/samples.jsonl") == num_lines(folder / "data/mine/test.jsonl")
     assert (folder / "outputs/eval/report.html").exists()
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="deepspeed compiles its CPU operators with g++")
+@pytest.mark.nightly
+def test_both_stages_work_with_deepspeed(folder):
+    run(folder, SETTINGS, EIGHT_GPUS)
+    assert (folder / "outputs/cocos8/model.safetensors").exists()
+
+
 @pytest.mark.nightly
 def test_the_first_training_command_checks_problems_of_ones_own(folder):
-    [block] = [block for block in re.findall(r"```\n(.*?)```", README, re.DOTALL) if "quick.yaml" in block]
-    words = block.replace("problems.jsonl", "data/mine/train.jsonl").split()
+    words = QUICK.split()
     words += ["--dev_data", "data/mine/validation.jsonl", "--model_name_or_path", str(TOY / "base")]
     # the laboratory's model has no chat template
     words += ["--protocol", "cocos"]

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import pytest
 import results
 import yaml
+from matplotlib.figure import Figure
 from result_rows import Evaluation, load_csv, read_evaluation, save_csv
 from results import Row, cell, fill, measure_table, rows_of
 
@@ -52,7 +53,7 @@ def test_finished_evaluations_become_rows_and_rows_of_other_folders_stay(tmp_pat
 
 def test_a_problem_without_a_verdict_is_an_error(tmp_path):
     play(tmp_path / "chat", "11-", "11-")
-    with pytest.raises(ValueError, match="problems without a verdict; run test"):
+    with pytest.raises(ValueError, match="problems without a verdict; run cocos eval"):
         read_evaluation(tmp_path / "chat", "chat")
 
 
@@ -119,6 +120,23 @@ def test_a_row_names_its_evaluations():
     assert [row.labels for row in rows_of({"rows": "x/{}"}, found)] == [["boost"], ["cocos"]]
     with pytest.raises(ValueError, match="no evaluation z/cocos; add its row"):
         list(rows_of({"rows": [entry | {"of": "z/cocos"}]}, found))
+
+
+# -- the picture --
+
+
+def test_a_curve_has_the_tokens_and_the_accuracy_after_each_program():
+    # Turn 2 is played by 2 of 4 problems, turn 3 by 1: 3 programs for (25 - 10) tokens a problem.
+    own = evaluation("1100 1110 1110", edits="--xx ---x", tokens=25.0, first_tokens=10.0)
+    assert results.token_points(own) == ([10.0, 20.0, 25.0], [0.5, 0.75, 0.75])
+
+
+def test_the_picture_shows_evaluations_that_are_committed():
+    rows = load_csv(ROOT / "docs/results/real/evaluations.csv", Evaluation)
+    figure = Figure()
+    results.draw_tokens(figure, {row.folder: row for row in rows})
+    ends = [text.get_text() for text in figure.axes[0].texts]
+    assert "untrained, asked again: 38.9" in ends and len(ends) == 5
 
 
 # -- pages --

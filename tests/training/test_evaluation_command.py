@@ -51,7 +51,7 @@ def evaluation(**options: object) -> EvalConfig:
     """Return the options of the printed command of a run that was trained with these options."""
     text = last_lines("CoCoS", default_values(CoCoSOptions) | {"train_data": "train.jsonl"} | options)
     words = shlex.split(text.split("evaluate it: ")[1])
-    assert words[:2] == ["python", "test.py"]
+    assert words[:2] == ["cocos", "eval"]
     return parse_options(EvalConfig, "", words[2:])
 
 
@@ -88,7 +88,7 @@ def test_boost_ends_with_the_next_stage_and_its_evaluation_on_a_file_that_only_t
     *_, note, stage_2, test = last_lines("Boost", rows).splitlines()
     assert note == "next, with your file of problems for PROBLEMS.jsonl:"
     words = shlex.split(stage_2.removeprefix("stage 2: "))
-    assert words[:2] == ["python", "train.py"]
+    assert words[:2] == ["cocos", "train"]
     options = parse_options(CoCoSOptions, "", words[2:])
     assert (options.model_name_or_path, options.train_data) == ("model", "PROBLEMS.jsonl")
     assert "--test_data PROBLEMS.jsonl" in test

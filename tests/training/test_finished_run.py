@@ -39,7 +39,7 @@ def test_a_run_with_random_rewards_is_called_a_control_by_everything_it_writes(d
 def test_a_run_says_what_starts_and_what_was_made_and_nothing_else(finished, data):
     out = finished.out
     first, second, third, title, *middle, best, saved, evaluate = finished.stdout.splitlines()
-    num_prompt_lines = next(i for i, line in enumerate(middle) if line.startswith("step "))
+    num_prompt_lines = next(i for i, line in enumerate(middle) if line.startswith("update "))
     prompt, middle = middle[:num_prompt_lines], middle[num_prompt_lines:]
     assert re.fullmatch(rf"CoCoS: {TOY / 'base'}, 0\.9 M parameters; (cpu|\w.*), \w+", first)
     sizes = "6 updates of 1 x 8 x 2 = 16 trajectories (processes x batch x accumulation)"
@@ -48,13 +48,15 @@ def test_a_run_says_what_starts_and_what_was_made_and_nothing_else(finished, dat
     assert re.fullmatch(r"best checkpoint: update [246] of 6, dev acc_t2 \d\.\d{3}", best)
     assert saved == f"model saved in {out}"
     assert evaluate == (
-        f"evaluate it: python test.py --model_name_or_path {out} --test_data {data}/test.jsonl "
+        f"evaluate it: cocos eval --model_name_or_path {out} --test_data {data}/test.jsonl "
         f"--output_dir {out}_eval --program_timeout_factor 10.0 --max_completion_length 40"
     )
     assert title == "first prompt:" and prompt[0].startswith("  | You are an expert Python programmer")
     assert prompt[-1] == "  | [BEGIN]" and all(line.startswith("  |") for line in prompt)
-    steps = [line for line in middle if line.startswith("step ")]
-    shown = "step 1, step 2, step 2 dev, step 3, step 4, step 4 dev, step 5, step 6, step 6 dev"
+    steps = [line for line in middle if line.startswith("update ")]
+    shown = (
+        "update 1, update 2, update 2 dev, update 3, update 4, update 4 dev, update 5, update 6, update 6 dev"
+    )
     assert ", ".join(" ".join(line.split()[: 3 if "dev" in line else 2]) for line in steps) == shown
     examples = [line for line in middle if line.startswith("  ")]
     assert len(examples) + len(steps) == len(middle) and len(examples) >= 12

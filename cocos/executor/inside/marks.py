@@ -24,7 +24,7 @@ class Reason(StrEnum):
     ASYNCHRONOUS = "is asynchronous"
     THREADS = "starts threads or processes"
     STATE = "reads or changes the state of the process"
-    COSTS = "measures the program's processor time or memory"
+    COSTS = "measures the program's CPU time or memory"
     MEMORY = "asks how the process keeps objects"
     TRACES = "reads the traceback of an exception"
     NAMED_OBJECTS = "makes objects of what a text names"

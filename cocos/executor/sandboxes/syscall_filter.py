@@ -32,7 +32,7 @@ def missing_reason() -> str | None:
     if not sys.platform.startswith("linux"):
         return "needs Linux"
     if sys.byteorder != "little":
-        return "needs a little-endian processor"
+        return "needs a little-endian CPU"
     try:
         import pyseccomp  # noqa: F401
     except (ImportError, OSError, RuntimeError):  # the last two: the binding does not find the library
