@@ -7,6 +7,7 @@ generator ends a completion at [DONE] with what its engine has for that; `tokeni
     huggingface.py       a transformers model in this process
     kv_cache.py          attention keys and values, kept between turns
     batch.py             those of the rows that are being generated
+    grouped_attention.py attention of a step on a processor
     sampling.py          the next ids
     vllm_offline.py      vLLM's offline engine, and its failures as user errors
     trl_vllm.py          TRL's vLLM during training, colocated or on a server, and its context
@@ -15,6 +16,7 @@ generator ends a completion at [DONE] with what its engine has for that; `tokeni
     endpoint.py          an OpenAI-compatible endpoint
     retry.py             the requests that are retried, the delays, and the API keys
     tool_calls.py        calls of tools in the text of a completion
+    clocks.py            seconds of the parts of sampling, and of an update
     progress.py          progress within a batch, for a bar or a log
     scripted.py          answers of a function, for runs without a model and for tests
 """

@@ -19,6 +19,7 @@ import torch.distributed as dist
 from huggingface_hub.errors import StrictDataclassError
 from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from transformers import (
+    AttentionInterface,
     AutoModelForCausalLM,
     Cache,
     PretrainedConfig,
@@ -29,6 +30,7 @@ from transformers import (
 from cocos.generation.batch import PaddedBatch, Pass, batches
 from cocos.generation.checkpoint_files import base_model, check_checkpoint, is_adapter
 from cocos.generation.fixed_steps import FixedSteps
+from cocos.generation.grouped_attention import grouped_attention
 from cocos.generation.interface import Completion, GenerationStopped
 from cocos.generation.kv_cache import TranscriptCache
 from cocos.generation.model_kinds import brief
@@ -82,6 +84,7 @@ class HuggingFaceGenerator(TokenTranscripts):
         )
         self.max_completion_length = max_completion_length
         self.batch_size = batch_size
+        AttentionInterface.register("sdpa", grouped_attention)
         self.cache = TranscriptCache(self.model.config)
         # One graph for all layers needs the same mask in each, which SDPA takes as it is.
         self.has_fixed_steps = (
@@ -140,33 +143,36 @@ class HuggingFaceGenerator(TokenTranscripts):
         started = time.perf_counter()
         max_length = self.max_completion_length
         draws = uniform_draws(seeds, max_length).to(self.model.device) if temperature else None  # (B, C)
-        batch, logits = self._prefill(prompts, max_transcripts)
+        with self.clocks.part("prefill"):
+            batch, logits = self._prefill(prompts, max_transcripts)
         drafts = [Draft(number, prompt) for number, prompt in enumerate(prompts)]
         rows = drafts  # the draft that each row of the batch continues
         fixed = FixedSteps(self._forward, batch) if self.has_fixed_steps else None
         for step in range(max_length):
             step_draws = None if draws is None else draws[[draft.number for draft in rows], step]
-            ids, logps = sample_ids(logits, temperature, step_draws)  # (B)
             is_last = step + 1 == max_length
-            self._add(rows, ids.tolist(), None if logps is None else logps.tolist(), is_last)
+            with self.clocks.part("sampler"):
+                ids, logps = sample_ids(logits, temperature, step_draws)  # (B)
+                self._add(rows, ids.tolist(), None if logps is None else logps.tolist(), is_last)
             if self.on_text and len(drafts) == 1:
                 self.on_text(self.decode(drafts[0].ids))
             if is_last or all(draft.has_ended for draft in rows):
                 break
-            ended = [row for row, draft in enumerate(rows) if draft.has_ended]
-            # Without support, ended rows are computed with the others and their ids are ignored.
-            if ended and self.cache.is_supported and (not fixed or fixed.is_full):
-                self.cache.store(batch, {row: rows[row].computed for row in ended}, is_last_use=False)
-                order = batch.remove(ended)
-                ids, rows = ids[order], [rows[row] for row in order]
-            if fixed and fixed.is_full:
-                fixed = FixedSteps(self._forward, batch)
-            batch.end += 1
-            if fixed:
-                self._check_stop()
-                logits = fixed.next_logits(ids)
-            else:
-                logits = self._next_logits(batch, ids[:, None])
+            with self.clocks.part("steps"):
+                ended = [row for row, draft in enumerate(rows) if draft.has_ended]
+                # Without support, ended rows are computed with the others and their ids are ignored.
+                if ended and self.cache.is_supported and (not fixed or fixed.is_full):
+                    self.cache.store(batch, {row: rows[row].computed for row in ended}, is_last_use=False)
+                    order = batch.remove(ended)
+                    ids, rows = ids[order], [rows[row] for row in order]
+                if fixed and fixed.is_full:
+                    fixed = FixedSteps(self._forward, batch)
+                batch.end += 1
+                if fixed:
+                    self._check_stop()
+                    logits = fixed.next_logits(ids)
+                else:
+                    logits = self._next_logits(batch, ids[:, None])
         self.cache.store(batch, {row: draft.computed for row, draft in enumerate(rows)}, is_last_use=True)
         duration_s = time.perf_counter() - started
         completions = self.batch_completions([draft.ids for draft in drafts], duration_s)

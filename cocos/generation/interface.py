@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from cocos.generation.clocks import Clocks
+
 Role = Literal["user", "tool"]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -74,6 +76,7 @@ class Generator:
     # Tokens of the longest transcript that the model was trained on; None if that is not known.
     context_length: int | None = None
     progress: Progress = Progress()  # told whenever tokens were sampled
+    clocks: Clocks = Clocks()  # measure the parts of `generate`, where a generator knows them
     # Called with the text of the completion so far whenever it grew, in batches of one prompt. An exception
     # that it raises ends `generate`. Generators that cannot stream never call it.
     on_text: Callable[[str], None] | None = None

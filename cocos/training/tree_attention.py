@@ -21,9 +21,9 @@ from torch import nn
 from torch.nn.attention.varlen import varlen_attn
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from cocos.generation.grouped_attention import grouped_attention
 from cocos.training.prefix_tree import Segments
 
 NAME = "prefix_tree"  # the configuration's _attn_implementation
@@ -51,7 +51,7 @@ def tree_attention(
 ) -> tuple[torch.Tensor, None]:
     """Return what transformers' attention functions return: the output, of shape (B, n, H, D), and None."""
     if segments is None:
-        return sdpa_attention_forward(
+        return grouped_attention(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs
         )
     if query.is_cuda and query.dtype in (torch.float16, torch.bfloat16) and not dropout:

@@ -21,13 +21,15 @@ from transformers import (
     MistralConfig,
     Qwen2Config,
 )
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_generator
 from cocos.generation import fixed_steps
 from cocos.generation.batch import MAX_PADDING, batches, passes
+from cocos.generation.grouped_attention import grouped_attention
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model, slowness
-from cocos.generation.sampling import sample_ids, uniform_draws
+from cocos.generation.sampling import BLOCK_IDS, CPU_ROWS, sample_ids, uniform_draws
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids, load_tokenizer
 from cocos.problems import load_problems
 from cocos.prompts import DONE, named_protocol
@@ -740,3 +742,29 @@ def test_a_processor_that_emulates_bfloat16_is_a_note():
         assert not slowness("bfloat16", cpu, "hint")
     elif "avx2" in flags and "avx512f" not in flags:
         assert "hint" in slowness("bfloat16", cpu, "hint")
+
+
+@pytest.mark.parametrize("num_queries", [1, 3])
+@pytest.mark.parametrize("has_mask", [True, False])
+def test_attention_without_copies_of_keys_is_that_of_transformers(num_queries, has_mask):
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(2, heads, n, 4) for heads, n in ((6, num_queries), (2, 7), (2, 7)))
+    layer = torch.nn.Module()
+    layer.num_key_value_groups, layer.is_causal = 3, False
+    mask = torch.ones(2, 1, num_queries, 7, dtype=torch.bool)
+    mask[0, ..., :3] = False
+    arguments = (layer, query, key, value, mask if has_mask else None)
+    for scaling in (None, 0.3):
+        functions = (grouped_attention, sdpa_attention_forward)
+        found, expected = (function(*arguments, scaling=scaling)[0] for function in functions)
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("rows", [1, 2 * CPU_ROWS + 1])
+def test_ids_that_are_sampled_in_parts_are_those_of_each_row_alone(rows):
+    torch.manual_seed(0)
+    logits, draws = torch.randn(rows, 2 * BLOCK_IDS + 5) * 4, torch.rand(rows, dtype=torch.float64)
+    ids, logps = sample_ids(logits, 0.7, draws)
+    alone = [sample_ids(row[None], 0.7, draw[None]) for row, draw in zip(logits, draws, strict=True)]
+    assert ids.tolist() == [int(one) for one, _ in alone] and ids.shape == logps.shape == (rows,)
+    torch.testing.assert_close(logps, torch.cat([logp for _, logp in alone]))
