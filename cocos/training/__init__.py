@@ -12,6 +12,6 @@ checkpoints.py        which checkpoints are whole, which is the best, what a rec
 signals.py            what Ctrl-C, SIGTERM and SIGHUP do to a run
 callbacks.py          first and last updates, checkpoints by time, counters of a checkpoint
 collapse.py           the warning that a training has collapsed
-monitor.py            metrics of a batch, seconds of each phase, warnings about rewards
+monitor.py            metrics of a batch, warnings about rewards; update_timer.py seconds of an update's parts
 console.py            printed lines; run_log.py log.jsonl and wandb; model_card.py README.md of the model
 """

@@ -1,4 +1,4 @@
-"""Measurements of a training run: batch metrics, seconds per phase, and warnings about rewards.
+"""Measurements of a training run: batch metrics, memory, and warnings about rewards.
 
 Reads trajectories and returns plain numbers, whose names docs/training.md explains.
 """
@@ -7,16 +7,12 @@ import builtins
 import logging
 import resource
 import sys
-import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from transformers import TrainerCallback
 
-from cocos.executor import ExecutionResult, Executor
+from cocos.executor import ExecutionResult
 from cocos.metrics import correction_metrics, edit_metrics, first_error, scored
 from cocos.rewards import Credit
 from cocos.trajectories import Trajectory
@@ -207,66 +203,6 @@ class RunWarnings:
             f"{test[:80]!r} of problem {problem.task_id}: {reason}; drop such problems with "
             "cocos prepare ... --drop in_child, or reward them with --reward_in_child true"
         )
-
-
-class PhaseTimer(TrainerCallback):
-    """Seconds, tokens and programs per phase of an update, on this process.
-
-    Args:
-        executor: Executor whose counters are read.
-        record: Logs what an update spends outside rollout and log-probabilities: on the loss, the backward
-            pass and the optimizer.
-
-    """
-
-    def __init__(self, executor: Executor, record: Callable[[dict[str, float]], None]) -> None:
-        self._executor, self._record = executor, record
-        self._seconds: defaultdict[str, float] = defaultdict(float)
-        self._programs: Counter[str] = Counter()
-        self._update_start = time.perf_counter()
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Add the seconds and the executed programs of the `with` block to a phase.
-
-        The seconds of a phase inside another one are its own alone.
-        """
-        start, num_programs = time.perf_counter(), self._executor.stats.programs
-        before_s = sum(self._seconds.values())
-        yield
-        inner_s = sum(self._seconds.values()) - before_s
-        self._seconds[name] += time.perf_counter() - start - inner_s
-        self._programs[name] += self._executor.stats.programs - num_programs
-
-    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._update_start = time.perf_counter()
-
-    def metrics(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
-        """Return times and rates of the generation batch that this process has just played.
-
-        Programs run while the model samples. `time/execution_s` is only the time spent waiting for verdicts.
-        """
-        completions = [
-            turn.completion for trajectory in trajectories for turn in trajectory.turns if turn.is_sampled
-        ]
-        rollout_s = self._seconds["rollout"]
-        generation_s = min(sum(completion.duration_s for completion in completions), rollout_s)
-        programs = self._programs["rollout"]
-        return {
-            "time/rollout_s": rollout_s,
-            "time/generation_s": generation_s,
-            "time/execution_s": rollout_s - generation_s,
-            "time/logprobs_s": self._seconds["logprobs"],
-            "tokens_per_s": sum(len(c.token_ids) for c in completions) / max(generation_s, 1e-9),
-            "executor/programs": programs,
-            "executor/programs_per_s": programs / max(rollout_s, 1e-9),
-        }
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        other_phases_s = sum(self._seconds.values())
-        self._record({"time/update_s": time.perf_counter() - self._update_start - other_phases_s})
-        self._seconds.clear()
-        self._programs.clear()
 
 
 def peak_memory_mb() -> float:

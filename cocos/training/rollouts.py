@@ -24,6 +24,7 @@ from cocos.assembly.rules import make_rules
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.executor import Executor
 from cocos.generation import GenerationStopped, Generator, Progress
+from cocos.generation.clocks import Clocks
 from cocos.generation.progress import BatchProgress
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
@@ -56,6 +57,7 @@ class RolloutPlayer:
         rank: This process, from 0.
         num_ranks: Number of processes.
         is_stopped: Returns whether this process was asked to stop; sampling for training then gives up.
+        clocks: Measure the parts of sampling.
 
     Attributes:
         progress: Shows the progress of sampling; None: nothing does.
@@ -78,6 +80,7 @@ class RolloutPlayer:
         rank: int = 0,
         num_ranks: int = 1,
         is_stopped: Callable[[], bool] | None = None,
+        clocks: Clocks | None = None,
     ) -> None:
         self.options = options
         self.prompts = prompts
@@ -87,6 +90,7 @@ class RolloutPlayer:
         self.seed = seed
         self.rank, self.num_ranks = rank, num_ranks
         self.is_stopped = is_stopped
+        self.clocks = clocks or Clocks()
         self.rules = make_rules(
             options, [options.temperature], problems=problems_of(prompts), prompt_tests=options.prompt_tests
         )
@@ -168,7 +172,7 @@ class RolloutPlayer:
     @contextmanager
     def _watched_generator(self) -> Iterator[Generator]:
         with self.open_generator() as generator, self.progress or nullcontext(Progress()) as progress:
-            generator.progress = progress
+            generator.progress, generator.clocks = progress, self.clocks
             yield generator
 
     def rewards(self, trajectory: Trajectory) -> list[float | None]:

@@ -47,7 +47,6 @@ from cocos.training.dynamic_sampling import Batch
 from cocos.training.monitor import (
     DEAD,
     DEAD_REMEDY,
-    PhaseTimer,
     RunWarnings,
     batch_metrics,
     hidden_gap,
@@ -69,6 +68,7 @@ from cocos.training.row_logps import (
 from cocos.training.tree_attention import attend_along_trees
 from cocos.training.tree_logps import Rows, TreeLogps
 from cocos.training.trl_patches import patch_trl
+from cocos.training.update_timer import UpdateTimer
 from cocos.trajectories import Trajectory, Turn
 
 logger = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.objective = make_objective(args)
         self.num_sampled_tokens = 0  # since step 0, of all ranks
         self.run_warnings = RunWarnings()
-        self.timer = PhaseTimer(executor, self.record)
+        self.timer = UpdateTimer(executor, self.record)
         self.entropies: dict[str, tuple[float, float]] = {}  # since the last log: their sum, number of tokens
         args = with_room_for(max_transcript, args)
         super().__init__(
@@ -154,7 +154,9 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self._prepare_vllm()
         self.player = self._new_player(executor)
         config, num_checked = self.model.config.get_text_config(), 2 * len(self.objective.trained_turns)
-        self.tree_logps = TreeLogps(config, self.accelerator, num_checked=num_checked)
+        clocks = self.timer.clocks
+        self.tree_logps = TreeLogps(config, self.accelerator, clocks, num_checked)
+        self.accelerator.backward = clocks.part("backward")(self.accelerator.backward)
         for policy in filter(None, (self.model, self.ref_model)):
             attend_along_trees(self.accelerator.unwrap_model(policy))
         self.num_completions_to_print = 0  # of TRL, which would print them a second time
@@ -181,6 +183,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             rank=self.accelerator.process_index,
             num_ranks=self.accelerator.num_processes,
             is_stopped=lambda: self.stop_on_signal is not None and self.stop_on_signal.has_signal,
+            clocks=self.timer.clocks,
         )
 
     # -- overridden methods of TRL --
@@ -201,7 +204,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """Play one trajectory per input and return its trained turns as rows for TRL's loss."""
-        with self.timer.phase("rollout"):
+        with self.timer.clocks.part("rollout"):
             batch, played_here, scored = self.player.sample_batch(
                 [example["index"] for example in inputs], meanwhile=self._score_rows
             )
@@ -227,7 +230,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
     def _score_rows(self, trajectories: Sequence[Trajectory]) -> ScoredRows:
         """Make the passes of a batch that need no rewards. The programs' results are not used."""
-        with self.timer.phase("logprobs"):
+        with self.timer.clocks.part("logprobs"):
             rows = self.rows(trajectories)
             statistics = self.row_statistics(rows)
             kl_R = statistics.kl_R_C.sum(1)
@@ -243,7 +246,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self._micro_batch = MicroBatch(
             inputs, inputs["completion_mask"], inputs.get("engine_logps"), inputs.get("token_weights")
         )
-        return super()._compute_loss(model, inputs)
+        with self.timer.clocks.part("forward"):
+            return super()._compute_loss(model, inputs)
 
     def _get_per_token_logps_and_entropies(
         self,

@@ -15,6 +15,7 @@ from torch import nn
 from transformers import PreTrainedConfig
 from trl.trainer.utils import FusedCausalLMOutput
 
+from cocos.generation.clocks import Clocks
 from cocos.training import tree_attention
 from cocos.training.prefix_tree import Trees, pack
 from cocos.training.tree_attention import SegmentedAttention
@@ -52,6 +53,7 @@ class TreeLogps:
     Args:
         config: Configuration of the language model.
         accelerator: Knows the ranks and the autocast of the run.
+        clocks: Measure the part `trees`, the layout of rows.
         num_checked: Number of rows that the first batch compares with plain rows; enough for two siblings.
 
     Attributes:
@@ -60,9 +62,12 @@ class TreeLogps:
 
     """
 
-    def __init__(self, config: PreTrainedConfig, accelerator: Accelerator, num_checked: int = 8) -> None:
+    def __init__(
+        self, config: PreTrainedConfig, accelerator: Accelerator, clocks: Clocks, num_checked: int = 8
+    ) -> None:
         self.config = config
         self.accelerator = accelerator
+        self.clocks = clocks
         self.num_checked = num_checked
         self.is_used: bool | None = None
         self.packing_ratio = 1.0
@@ -90,7 +95,8 @@ class TreeLogps:
     ) -> RowLogps:
         """Make passes of at most as many tokens as `batch_size` rows have; None: a single pass."""
         device = rows.input_ids.device
-        trees, index = pack(*rows)
+        with self.clocks.part("trees"):
+            trees, index = pack(*rows)
         self.packing_ratio = rows.input_ids.numel() / len(trees)
         parts = [trees]
         if batch_size is not None:
@@ -115,7 +121,8 @@ class TreeLogps:
             "shift_labels": torch.tensor([trees.labels]),
             "attention_mask": torch.ones(1, 1, 1, 1, dtype=torch.bool),  # 4-D: transformers makes none
         }
-        segments = SegmentedAttention(trees.segments())
+        with self.clocks.part("trees"):
+            segments = SegmentedAttention(trees.segments())
         on_device = {name: values.to(device) for name, values in inputs.items()}
         with self.accelerator.autocast():
             return model(**on_device, segments=segments, fused_lm_head=True)

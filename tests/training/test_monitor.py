@@ -7,19 +7,14 @@ import time
 from dataclasses import replace
 
 import pytest
+import torch
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.problems import Problem
 from cocos.rewards import zero_spread
-from cocos.training.monitor import (
-    PhaseTimer,
-    RunWarnings,
-    batch_metrics,
-    hidden_gap,
-    percentile,
-    trajectory_metrics,
-)
+from cocos.training.monitor import RunWarnings, batch_metrics, hidden_gap, percentile, trajectory_metrics
+from cocos.training.update_timer import SAMPLING, UPDATE, UpdateTimer, crowded_text, product_seconds
 from cocos.trajectories import Trajectory, Turn
 from tests.support.paths import ROOT
 
@@ -174,35 +169,52 @@ def test_dead_batches_are_warned_about_each_time_so_many_have_passed_in_a_row(ca
         assert "2 batches in a row" in caplog.text and "raise --temperature" in caplog.text
 
 
-def test_the_phases_of_an_update_add_up(executor):
+def test_the_parts_of_an_update_add_up(executor):
     logged: dict[str, float] = {}
-    timer = PhaseTimer(executor, logged.update)
+    timer = UpdateTimer(executor, logged.update)
+    part = timer.clocks.part
     timer.on_step_begin(None, None, None)
-    with timer.phase("rollout"):
+    with part("rollout"):
         sum(range(10**6))
-    with timer.phase("logprobs"):
+        with part("steps"):
+            time.sleep(0.05)
+    with part("logprobs"):
         sum(range(10**6))
     read = timer.metrics([trajectory(turn(True, tokens=7))])
-    assert read["time/rollout_s"] > 0 and read["time/logprobs_s"] > 0
+    assert read["time/rollout_s"] > read["time/steps_s"] >= 0.05 and read["time/logprobs_s"] > 0
     assert read["time/generation_s"] + read["time/execution_s"] == pytest.approx(read["time/rollout_s"])
-    with timer.phase("rollout"), timer.phase("logprobs"):
+    with part("rollout"), part("logprobs"):
         time.sleep(0.05)
     nested = timer.metrics([trajectory(turn(True, tokens=7))])
     assert nested["time/rollout_s"] < read["time/rollout_s"] + 0.04  # what is inside is not counted twice
     assert nested["time/logprobs_s"] >= read["time/logprobs_s"] + 0.05
+    part("backward")(time.sleep)(0.05)
+    timer.on_pre_optimizer_step(None, None, None)
+    time.sleep(0.05)
+    timer.on_optimizer_step(None, None, None)
     timer.on_step_end(None, None, None)
-    assert logged["time/update_s"] >= 0
-    with timer.phase("rollout"):
+    assert min(logged["time/backward_s"], logged["time/optimizer_s"]) >= 0.05 and logged["time/rest_s"] >= 0
+    parts = sum(logged[f"time/{name}_s"] for name in ("trees", "forward", "backward", "optimizer", "rest"))
+    assert logged["time/update_s"] == pytest.approx(parts)
+    with part("rollout"):
         pass
     assert timer.metrics([trajectory(turn(True))])["time/rollout_s"] < read["time/rollout_s"]  # a new update
+
+
+def test_threads_that_wait_for_other_work_are_warned_about_and_stay_as_many():
+    assert crowded_text(0.00025, 0.00014) == crowded_text(0.00025, 0.001) == ""
+    assert "takes 22 times as long" in crowded_text(0.00025, 0.0055)
+    before = torch.get_num_threads()
+    assert min(product_seconds(repeats=2)) > 0 and torch.get_num_threads() == before
 
 
 def test_every_metric_is_explained_on_the_method_page(executor):
     page = (ROOT / "docs/training.md").read_text().split("## Logged metrics")[1].split("\n## ")[0]
     explained = set(re.findall(r"`([\w/@]+)`", page))
     batch = [trajectory(turn(True), turn(True), hidden=0)]
-    names = {*batch_metrics(batch, [[1.0, 1.0]]), *PhaseTimer(executor, {}.update).metrics(batch)}
-    names |= {"time/update_s", "peak_memory_mb", "eval_hidden_gap", "frac_reward_zero_std_t1"}
+    names = {*batch_metrics(batch, [[1.0, 1.0]]), *UpdateTimer(executor, {}.update).metrics(batch)}
+    names |= {f"time/{part}_s" for part in (*SAMPLING, *UPDATE, "update", "rest")}
+    names |= {"peak_memory_mb", "eval_hidden_gap", "frac_reward_zero_std_t1"}
     names |= {"frac_groups_flat", "draws", "prompts_drawn"}
     names |= {"sampled_tokens", "sampled_tokens_total", "entropy_t1", "return_t1_std", "repeated_wrong_t1_t2"}
     names |= {"kl_t1", "kl_per_token"}
