@@ -3,7 +3,8 @@
 Rates depend on the machine, so every round also measures two baselines. The first is the rate of empty forks:
 one process per worker, with the zygote's modules loaded, forks children that exit at once. The second is the
 rate with a fresh `python -I` per program. All figures are medians over the rounds. Programs that take longer
-than 0.5 s are left out, because their own time would hide that of the executor.
+than 0.5 s are left out, because their own time would hide that of the executor. Whole programs with ten
+inputs are compared with programs with ten asserts.
 """
 
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from bench import medians
 
-from cocos.executor import Executor, Program
+from cocos.executor import Executor, Program, StdoutTest
 from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, INTERPRETER
 from cocos.executor.sandboxes.levels import LEVELS
 from cocos.problems import load_problems
@@ -25,6 +26,7 @@ ROUNDS, WORKERS = 5, 2
 FORKS = 3000
 FRESH_PROGRAMS = 150  # programs that run with one `python -I` each
 SLOW_S = 0.5
+SCRIPTS = 100  # whole programs, and as many with asserts
 EMPTY_FORKS = f"""
 import gc, os, sys, time
 sys.path.insert(0, {str(INSIDE.parent)!r})
@@ -76,6 +78,18 @@ def executor_rate(executor: Executor, programs: list[Program]) -> float:
     return len(programs) / spent_s
 
 
+def asserts_of(factor: int) -> Program:
+    """Return a small program with ten asserts."""
+    tests = tuple(f"assert f({n}) == {n * factor}" for n in range(10))
+    return Program(f"def f(n):\n    return n * {factor}", tests)
+
+
+def inputs_of(factor: int) -> Program:
+    """Return the same as a whole program with ten inputs and outputs."""
+    tests = tuple(StdoutTest(f"{n}\n", f"{n * factor}\n").source for n in range(10))
+    return Program(f"def f(n):\n    return n * {factor}\nprint(f(int(input())))", tests)
+
+
 def rates(level: str, rounds: int = ROUNDS) -> dict[str, str]:
     """Return the rate at an isolation level, and its ratios to empty forks and to `python -I`."""
     problems = load_problems(next(path for path in DATA if Path(path).exists()))
@@ -87,6 +101,8 @@ def rates(level: str, rounds: int = ROUNDS) -> dict[str, str]:
             "forks": empty_fork_rate,
             "fresh": partial(fresh_interpreter_rate, programs[:FRESH_PROGRAMS]),
             "ours": partial(executor_rate, executor, programs),
+            "asserts": partial(executor_rate, executor, [asserts_of(n) for n in range(SCRIPTS)]),
+            "inputs": partial(executor_rate, executor, [inputs_of(n) for n in range(SCRIPTS)]),
         }
         found = medians(measures, rounds)
     return {
@@ -94,6 +110,7 @@ def rates(level: str, rounds: int = ROUNDS) -> dict[str, str]:
         "programs/s": f"{found['ours']:.0f}",
         "of empty forks": f"{found['ours'] / found['forks']:.0%}",
         "times `python -I`": f"{found['ours'] / found['fresh']:.1f}",
+        "ten inputs, of ten asserts": f"{found['inputs'] / found['asserts']:.2f}",
     }
 
 
