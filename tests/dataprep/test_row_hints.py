@@ -104,7 +104,7 @@ def test_a_folder_as_a_file_names_the_files_in_it_and_as_a_source_its_format(tmp
         (tmp_path / name).write_text(row)
     files = f"{tmp_path}/test.jsonl, {tmp_path}/train.jsonl"
     assert refusal(tmp_path) == f"{tmp_path}: is a folder; give a file in it: {files}"
-    with pytest.raises(ValueError, match=rf"is a folder; .*prepare_data\.py jsonl --input {tmp_path} --out"):
+    with pytest.raises(ValueError, match=rf"is a folder; .*cocos prepare jsonl --input {tmp_path} --out"):
         prepare_main([str(tmp_path)])
 
 
