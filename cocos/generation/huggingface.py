@@ -143,8 +143,7 @@ class HuggingFaceGenerator(TokenTranscripts):
         started = time.perf_counter()
         max_length = self.max_completion_length
         draws = uniform_draws(seeds, max_length).to(self.model.device) if temperature else None  # (B, C)
-        with self.clocks.part("prefill"):
-            batch, logits = self._prefill(prompts, max_transcripts)
+        batch, logits = self.clocks.part("prefill")(self._prefill)(prompts, max_transcripts)
         drafts = [Draft(number, prompt) for number, prompt in enumerate(prompts)]
         rows = drafts  # the draft that each row of the batch continues
         fixed = FixedSteps(self._forward, batch) if self.has_fixed_steps else None
@@ -174,8 +173,7 @@ class HuggingFaceGenerator(TokenTranscripts):
                 else:
                     logits = self._next_logits(batch, ids[:, None])
         self.cache.store(batch, {row: draft.computed for row, draft in enumerate(rows)}, is_last_use=True)
-        duration_s = time.perf_counter() - started
-        completions = self.batch_completions([draft.ids for draft in drafts], duration_s)
+        completions = self.batch_completions([draft.ids for draft in drafts], time.perf_counter() - started)
         return [
             replace(completion, engine_logps=tuple(draft.logps) or None)
             for completion, draft in zip(completions, drafts, strict=True)

@@ -57,10 +57,10 @@ class RolloutPlayer:
         rank: This process, from 0.
         num_ranks: Number of processes.
         is_stopped: Returns whether this process was asked to stop; sampling for training then gives up.
-        clocks: Measure the parts of sampling.
 
     Attributes:
         progress: Shows the progress of sampling; None: nothing does.
+        clocks: Measure the parts of sampling.
         draw: Order of the problems with dynamic sampling.
         hidden_s: Seconds of the last `meanwhile` in which programs ran beside it.
 
@@ -68,6 +68,7 @@ class RolloutPlayer:
 
     hidden_s = 0.0
     progress: BatchProgress | None = None
+    clocks = Clocks()
 
     def __init__(
         self,
@@ -80,7 +81,6 @@ class RolloutPlayer:
         rank: int = 0,
         num_ranks: int = 1,
         is_stopped: Callable[[], bool] | None = None,
-        clocks: Clocks | None = None,
     ) -> None:
         self.options = options
         self.prompts = prompts
@@ -90,7 +90,6 @@ class RolloutPlayer:
         self.seed = seed
         self.rank, self.num_ranks = rank, num_ranks
         self.is_stopped = is_stopped
-        self.clocks = clocks or Clocks()
         self.rules = make_rules(
             options, [options.temperature], problems=problems_of(prompts), prompt_tests=options.prompt_tests
         )

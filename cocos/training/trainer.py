@@ -154,9 +154,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self._prepare_vllm()
         self.player = self._new_player(executor)
         config, num_checked = self.model.config.get_text_config(), 2 * len(self.objective.trained_turns)
-        clocks = self.timer.clocks
-        self.tree_logps = TreeLogps(config, self.accelerator, clocks, num_checked)
-        self.accelerator.backward = clocks.part("backward")(self.accelerator.backward)
+        self.tree_logps = TreeLogps(config, self.accelerator, self.timer.clocks, num_checked)
+        self.accelerator.backward = self.timer.clocks.part("backward")(self.accelerator.backward)
         for policy in filter(None, (self.model, self.ref_model)):
             attend_along_trees(self.accelerator.unwrap_model(policy))
         self.num_completions_to_print = 0  # of TRL, which would print them a second time
@@ -173,7 +172,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             set_seed(self.args.seed + self.accelerator.process_index // self.args.vllm_tensor_parallel_size)
 
     def _new_player(self, executor: Executor) -> RolloutPlayer:
-        return RolloutPlayer(
+        player = RolloutPlayer(
             self.args,
             self.prompts,
             executor,
@@ -183,8 +182,9 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             rank=self.accelerator.process_index,
             num_ranks=self.accelerator.num_processes,
             is_stopped=lambda: self.stop_on_signal is not None and self.stop_on_signal.has_signal,
-            clocks=self.timer.clocks,
         )
+        player.clocks = self.timer.clocks
+        return player
 
     # -- overridden methods of TRL --
 

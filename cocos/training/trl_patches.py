@@ -40,24 +40,13 @@ class OutputLayer:
     """Stand-in for TRL's function, which it calls for all but a gradient of the hidden states alone."""
 
     @staticmethod
-    def apply(
-        hidden: torch.Tensor,
-        weight: torch.Tensor,
-        bias: torch.Tensor | None,
-        targets: torch.Tensor,
-        temperature: float,
-        width: int,
-        softcap: float | None,
-        scale: float,
-        outputs: tuple[str, ...],
-    ) -> tuple[Any, ...]:
+    def apply(*arguments: Any) -> tuple[Any, ...]:
         """Return what TRL's function returns: log-probabilities (n), entropies (n), and three more."""
+        hidden, weight, bias, targets, temperature, _, softcap, scale, outputs = arguments
         is_frozen = torch.is_grad_enabled() and hidden.requires_grad and not weight.requires_grad
         if is_frozen and bias is None and not softcap and {*outputs} <= {"log_probs", "entropy"}:
             return (*FrozenHead.apply(hidden, weight, targets, scale / temperature), None, None, None)
-        return ChunkedLogProbFunction.apply(
-            hidden, weight, bias, targets, temperature, width, softcap, scale, outputs
-        )
+        return ChunkedLogProbFunction.apply(*arguments)
 
 
 class FrozenHead(torch.autograd.Function):
