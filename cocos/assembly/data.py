@@ -10,7 +10,7 @@ from cocos.assembly.prompts import prompt_protocol
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.eval_config import EvalConfig
 from cocos.config.ranks import is_main_process
-from cocos.dataprep.public_sets import load_problem_set, problems_file
+from cocos.dataprep.named_sets import load_problem_set, problems_file
 from cocos.files.json_lines import listed
 from cocos.files.run_record import checksums, sha256
 from cocos.problems import Problem, with_visible_tests

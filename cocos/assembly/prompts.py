@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from cocos.config.prompt_options import PromptOptions
-from cocos.dataprep.public_sets import load_problem_set
+from cocos.dataprep.named_sets import load_problem_set
 from cocos.files.run_record import sha256
 from cocos.prompts import TEMPLATE_PLACEHOLDERS, PromptProtocol, named_protocol, own_protocol
 

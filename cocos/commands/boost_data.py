@@ -34,7 +34,7 @@ from cocos.commands.runner import exit_on_ctrl_c
 from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.command_line import parse_options
 from cocos.config.option import option_names
-from cocos.dataprep.public_sets import load_problem_set, problems_file
+from cocos.dataprep.named_sets import load_problem_set, problems_file
 from cocos.executor import Executor
 from cocos.files.bundled import command_line
 from cocos.files.run_record import sha256

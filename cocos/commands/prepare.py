@@ -36,11 +36,11 @@ from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.code_base import DROPPED, REPOSITORY, code_base_source
 from cocos.dataprep.data_set import journal_path, prepare_data_set
 from cocos.dataprep.exports import save_rows
+from cocos.dataprep.named_sets import fetch_raw_file
 from cocos.dataprep.options import CheckOptions, PreparationOptions, PrepareOptions
 from cocos.dataprep.preparation import run_check
 from cocos.dataprep.preparation_report import PreparationReport
 from cocos.dataprep.prepared_files import read_benchmarks, read_prepared
-from cocos.dataprep.public_sets import fetch_raw_file
 from cocos.dataprep.readers import SUFFIXES, input_files
 from cocos.dataprep.row_hints import file_command
 from cocos.dataprep.sources import NOT_STATED, PUBLIC_SOURCES, Source, custom_source

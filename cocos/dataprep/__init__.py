@@ -1,6 +1,6 @@
 """Preparation of MBPP-format problems from public data sets and the user's own files.
 
-    public_sets.py            a problem file by reference, as hub:mbpp/test; raw files and their cache
+    named_sets.py             a problem file by reference, as hub:mbpp/test; raw files and their cache
     data_set.py               a data set from its rows to a folder with its manifest and card
     preparation.py            convert, check, drop rows, report
     preparation_report.py     what was read, dropped and found
@@ -12,7 +12,7 @@
     code_base.py              problems from a folder of code: doctests, test files, and its licences
     module_index.py           the modules of a folder of code, and the program that a definition needs
     readers.py                rows of JSON, CSV and Parquet files, streamed
-    hub.py                    rows of the hub, streamed
+    hub_rows.py               rows of the hub, streamed
     formats/                  converters, one per format of rows or tests
         conversion.py         a source's row -> a Problem
         own_rows.py           repair of rows as people write them: values, fences, imports

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from cocos.config.option import option_names
 from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.dataset_card import dataset_card
-from cocos.dataprep.hub import read_hub
+from cocos.dataprep.hub_rows import read_hub
 from cocos.dataprep.options import PreparationOptions
 from cocos.dataprep.preparation import OpenExecutor, prepare, read_splits
 from cocos.dataprep.preparation_report import PreparationReport

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from cocos.dataprep.public_sets import fetch_raw_file, locked_cache, raw_problems
+from cocos.dataprep.named_sets import fetch_raw_file, locked_cache, raw_problems
 from cocos.dataprep.readers import input_files
 from cocos.dataprep.row_hints import read_problem, refuse_other_file
 from cocos.dataprep.sources import PUBLIC_SOURCES

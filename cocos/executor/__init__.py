@@ -21,7 +21,7 @@ Needs the standard library only, and pyseccomp for the system-call filter. Does 
     parser.py              ast.parse for several threads
     plans/                 in the trusted process
       plans.py               where a test runs
-      reasons.py             why it needs the program's process
+      needs.py               why it needs the program's process
       setups.py              what driver and program get of the setup
       names.py               what a source binds and reads
       instrumented.py        the test with calls of the driver

@@ -12,7 +12,7 @@ import streamlit as st
 
 from cocos.carry import CARRIES
 from cocos.config.eval_config import EvalConfig
-from cocos.dataprep.public_sets import load_problem_set
+from cocos.dataprep.named_sets import load_problem_set
 from cocos.generation.checkpoint_files import adapter_base, is_adapter
 from cocos.literals import Feedback
 from cocos.page.page_options import MAX_ATTEMPTS, MAX_NEW_TOKENS, PageOptions

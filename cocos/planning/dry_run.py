@@ -20,7 +20,7 @@ from cocos.assembly.programs import open_executor
 from cocos.assembly.rules import make_rules
 from cocos.carry import named_carry
 from cocos.config.trl_configs import CoCoSConfig
-from cocos.dataprep.public_sets import problems_file
+from cocos.dataprep.named_sets import problems_file
 from cocos.executor import ExecutionResult
 from cocos.files.bundled import command_line
 from cocos.generation.tokenizer import TokenTranscripts

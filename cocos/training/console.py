@@ -19,7 +19,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import default_values, option_names
-from cocos.dataprep.public_sets import parse_reference
+from cocos.dataprep.named_sets import parse_reference
 from cocos.files.bundled import command_line
 from cocos.generation.huggingface import slowness
 from cocos.generation.progress import FILE_S, TERMINAL_S, BatchProgress

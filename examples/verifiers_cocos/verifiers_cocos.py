@@ -16,7 +16,7 @@ from verifiers.v1.dialects.chat import message_to_wire
 
 from cocos.carry import CarryKind, named_carry
 from cocos.config.turn_options import CarryOptions
-from cocos.dataprep.public_sets import load_problem_set
+from cocos.dataprep.named_sets import load_problem_set
 from cocos.executor import Executor, Limits
 from cocos.generation.interface import TextTranscripts
 from cocos.literals import Feedback, IsolationLevel

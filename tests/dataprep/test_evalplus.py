@@ -12,7 +12,7 @@ import pytest
 from cocos.dataprep.expected_values import compute_values, with_expected_values
 from cocos.dataprep.formats.evalplus import from_humanevalplus, from_mbppplus
 from cocos.dataprep.formats.input_tests import literal
-from cocos.dataprep.public_sets import load_problem_set, problems_file
+from cocos.dataprep.named_sets import load_problem_set, problems_file
 from cocos.dataprep.readers import read_file
 from cocos.dataprep.sources import PUBLIC_SOURCES
 from cocos.executor import Executor, Limits

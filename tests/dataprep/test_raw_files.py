@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cocos.dataprep.public_sets import fetch_raw_file
+from cocos.dataprep.named_sets import fetch_raw_file
 from cocos.dataprep.readers import read_file
 from cocos.dataprep.sources import PUBLIC_SOURCES
 from cocos.problems import DataError, load_problems

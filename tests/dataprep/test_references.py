@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cocos.dataprep.public_sets import parse_reference, problems_file
+from cocos.dataprep.named_sets import parse_reference, problems_file
 from cocos.dataprep.sources import PUBLIC_SOURCES
 from cocos.files.run_record import sha256
 from cocos.problems import DataError, load_problems
@@ -125,7 +125,7 @@ def test_a_cache_folder_that_cannot_be_written_is_named_with_its_variable(cache_
 @pytest.mark.processes
 def test_only_the_first_rank_prints_and_ranks_that_start_together_convert_once(cache_folder, raw_humaneval):
     program = (
-        f"from cocos.dataprep.public_sets import problems_file; problems_file('humaneval={raw_humaneval}')"
+        f"from cocos.dataprep.named_sets import problems_file; problems_file('humaneval={raw_humaneval}')"
     )
     ranks = [
         subprocess.Popen(

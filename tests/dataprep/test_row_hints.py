@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from cocos.commands.prepare import main as prepare_main
-from cocos.dataprep.public_sets import load_problem_set
+from cocos.dataprep.named_sets import load_problem_set
 from cocos.dataprep.sources import PUBLIC_SOURCES
 from cocos.problems import DataError
 from tests.support.paths import dataset

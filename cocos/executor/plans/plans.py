@@ -36,7 +36,7 @@ from cocos.executor.plans.names import (
     standard_imports,
     touched_names,
 )
-from cocos.executor.plans.reasons import NAMES_AT_RUN_TIME, why_in_child
+from cocos.executor.plans.needs import NAMES_AT_RUN_TIME, why_in_child
 from cocos.executor.plans.setups import (
     SetupNames,
     Setups,

@@ -25,7 +25,7 @@ from cocos.executor.plans.names import (
     standard_imports,
     touched_names,
 )
-from cocos.executor.plans.reasons import why_in_child
+from cocos.executor.plans.needs import why_in_child
 
 
 class Setups(NamedTuple):

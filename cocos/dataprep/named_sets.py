@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from cocos.config.ranks import is_main_process
 from cocos.dataprep import formats, sources
-from cocos.dataprep.hub import read_hub
+from cocos.dataprep.hub_rows import read_hub
 from cocos.dataprep.readers import read_file
 from cocos.dataprep.row_hints import read_problem, refuse_other_file
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source, convert_row
