@@ -7,6 +7,7 @@ or Python source; `_tests` reads all of these, as JSON or as text of JSON, in wh
 import ast
 import json
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from cocos.dataprep.formats.humaneval import split_check_function
@@ -112,7 +113,7 @@ def read_field_row(row: dict, known: FieldFormat, place: Place) -> FieldRow:
         text = str(known.text(row)).strip()
         if starter and starter not in text:
             text += f"\n\nComplete this program:\n\n{starter}"
-        fields = {"task_id": task_id or str(place.number), "text": text, "code": code}
+        fields = {"task_id": task_id or f"{Path(place.path).stem}/{place.number}", "text": text, "code": code}
         num_public = len(parts[0]) if len(known.tests) > 1 else 0
         return FieldRow(fields, tests, num_public or VISIBLE_TESTS)
     except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
