@@ -206,7 +206,7 @@ def test_the_commands_for_endpoints_and_the_prompt_file_of_the_page_work(tmp_pat
     wording = tmp_path / "wording.yaml"
     wording.write_text(blocks("yaml")[0])
     lines = next(block for block in blocks() if "groq" in block).replace("\\\n", " ").splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 2
     with serve() as endpoint:
         endpoint.behaviours = [text("```python\nx = 1\n```")]
         for number, line in enumerate(lines):

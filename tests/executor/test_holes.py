@@ -208,7 +208,7 @@ def test_a_sleeping_program_is_not_taken_for_a_starved_one(level):
 def test_the_last_words_of_a_zygote_arrive(level):
     limits = Limits()
     header = JobHeader(
-        0, 0, float("nan"), False, ChildLimits(1, 64, 4, 0, 0, 16)
+        0, 0, float("nan"), False, False, ChildLimits(1, 64, 4, 0, 0, 16)
     )  # no time limit: it must fail
     [launch] = [known.launch for known in levels.LEVELS if known.name == level_or_skip(level)]
     sandbox = launch(limits, Interpreter())
