@@ -42,14 +42,15 @@ def test_the_figures_of_a_gpu_are_measured_and_written(tmp_path, capsys):
 
 
 @pytest.mark.nightly
-def test_trees_take_fewer_tokens_than_plain_rows_and_are_compared_with_trls_trainer():
+def test_trees_take_fewer_tokens_than_plain_rows_and_a_whole_update_is_accounted_for_beside_trls():
     import update
 
-    shape = update.Shape(1, 2, 2, 24, 8, 4, update.RANDOM)
+    shape = replace(update.LAB, num_problems=1, num_generations=2, max_length=8)
     row = update.passes(shape, rounds=1)
     assert float(row["tokens, ratio"]) > 1 and float(row["trees s"]) > 0 and float(row["trees MiB"]) > 100
-    against_trl = update.passes(replace(shape, num_turns=1), "trl", rounds=1)
-    assert float(against_trl["trl s"]) > 0 and against_trl["T"] == "1"
+    whole = update.updates(replace(shape, num_turns=1), rounds=1)
+    assert float(whole["trl s"]) > 0 and whole["T"] == "1" and float(whole["a token, ratio"]) > 0
+    assert float(whole["step / products"]) > 0 and float(whole["time/rest_s"]) >= 0
 
 
 def test_both_generators_sample_the_same_ids():
