@@ -37,7 +37,8 @@ class UpdateTimer(TrainerCallback):
         self._step = ExitStack()  # ends the optimizer's part
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if args.device.type == "cpu" and (note := crowded_text(*product_seconds())):
+        has_threads = args.device.type == "cpu" and torch.get_num_threads() > 1
+        if has_threads and (note := crowded_text(*product_seconds())):
             logger.warning(note)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
