@@ -180,7 +180,11 @@ def test_a_row_that_is_too_long_is_an_error_and_never_truncated(encode):
 
 BAD_ROWS = [
     ("a string", "def f(): 1", "expected an object with the strings 'prompt' and 'completion'"),
-    ("a problem", {"text": "t", "test_list": ["x"]}, "this is a problem, from which rows are made: cocos boost-data "),
+    (
+        "a problem",
+        {"text": "t", "test_list": ["x"]},
+        "this is a problem, from which rows are made: cocos boost-data ",
+    ),
     ("no completion", {"prompt": "p"}, "expected an object with the strings 'prompt' and 'completion'"),
     ("no prompt", {"completion": "c"}, "expected an object with the strings 'prompt' and 'completion'"),
     (
