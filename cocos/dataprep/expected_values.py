@@ -70,14 +70,22 @@ def with_expected_values(converted: Converted, place: Place, executor: Executor)
     return converted._replace(problem=complete, left_out=tuple(left_out), input_tests=None)
 
 
-def compute_values(problem: Problem, expressions: Sequence[str], executor: Executor) -> list[ExpectedValue]:
+def compute_values(
+    problem: Problem, expressions: Sequence[str], executor: Executor, cpu_s: int = CALL_CPU_S
+) -> list[ExpectedValue]:
     """Return the value of each expression after the reference has run, computed in the sandbox.
+
+    Args:
+        problem: Problem with the reference.
+        expressions: The expressions.
+        executor: Executor of the reference.
+        cpu_s: Most CPU seconds of an expression; one that needs more has no value.
 
     Raises:
         ExecutorError: The executor failed.
 
     """
-    limits = replace(executor.limits, wall_s=PROGRAM_WALL_S, cpu_s=CALL_CPU_S, output_kb=OUTPUT_KB)
+    limits = replace(executor.limits, wall_s=PROGRAM_WALL_S, cpu_s=cpu_s, output_kb=OUTPUT_KB)
     program = Program(problem.code, ("",), problem.setup, limits)
     values: list[ExpectedValue] = []
     while len(values) < len(expressions):

@@ -127,7 +127,8 @@ def _further_tests(problem: Problem, executor: Executor) -> list[str]:
             made = further_inputs(seen, NUM_INPUTS, Random(problem.task_id))
             calls += [f"{name}({', '.join(map(literal, arguments))})" for arguments in made]
     tests = []
-    for call, (value, error) in zip(calls, compute_values(problem, calls, executor), strict=True):
+    values = compute_values(problem, calls, executor, LIMITS.cpu_s)
+    for call, (value, error) in zip(calls, values, strict=True):
         if error is None:
             try:
                 tests.append(equality(call, value, atol=0))
