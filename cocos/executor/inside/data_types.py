@@ -64,6 +64,7 @@ def _view(data: bytes, form: Any, is_readonly: bool) -> memoryview:
     return memoryview(data if is_readonly else bytearray(data)).cast(form)
 
 
+_bounds = operator.attrgetter("start", "stop", "step")
 # Per class: its tag, the parts of a value, and the value of the parts.
 _LEAVES: dict[type, tuple[str, Any, Any]] = {
     int: ("i", lambda v: (hex(v),), lambda digits: int(digits, 16)),
@@ -72,8 +73,8 @@ _LEAVES: dict[type, tuple[str, Any, Any]] = {
     complex: ("c", lambda v: (v.real, v.imag), complex),
     decimal.Decimal: ("D", lambda v: (str(v),), decimal.Decimal),
     fractions.Fraction: ("F", lambda v: (v.numerator, v.denominator), fractions.Fraction),
-    range: ("r", lambda v: (v.start, v.stop, v.step), range),
-    slice: ("sl", lambda v: (v.start, v.stop, v.step), slice),
+    range: ("r", _bounds, range),
+    slice: ("sl", _bounds, slice),
     re.Pattern: ("re", lambda v: (v.pattern, v.flags), re.compile),
     datetime.timedelta: ("td", lambda v: (v.days, v.seconds, v.microseconds), datetime.timedelta),
     datetime.timezone: ("tz", lambda v: v.__getinitargs__(), datetime.timezone),
@@ -114,9 +115,10 @@ _TAGS: dict[type, str] = {
     **{collections.UserString: "us", collections.ChainMap: "h"},
 }
 _CLASSES: dict[str, Any] = {tag: cls for cls, tag in _TAGS.items()}
+ARRAY = "N"  # tag of an array of numpy
 _ARRAY_TYPE = re.compile(r"[<>|=]([biufcSU]\d+|[mM]8(\[\w+\])?)")  # numbers, strings, dates, as `dtype.str`
 IMMUTABLE, HASHING = frozenset("tzkvmp"), frozenset("sdCOf")
-CONTAINERS = frozenset((*_TAGS.values(), "N"))  # an array of numpy
+CONTAINERS = frozenset((*_TAGS.values(), ARRAY))
 # Of data, what the trusted process decodes: nothing that needs more memory or time than its encoding.
 PLAIN_CONTAINERS = frozenset("ltszqdCOfB")
 PLAIN_LEAVES = frozenset(("i", "b", "c", "dt", "da", "ti", "td", "y", "..."))
@@ -239,7 +241,7 @@ def tag_of(value: Any) -> str:
         attribute, kind = _WRAPPED[tag]
         return tag if vars(value).keys() == {attribute} and type(vars(value)[attribute]) is kind else ""
     if not tag and cls.__name__ == "ndarray" and cls is getattr(sys.modules.get("numpy"), "ndarray", None):
-        return "N" if _ARRAY_TYPE.fullmatch(value.dtype.str) else ""
+        return ARRAY if _ARRAY_TYPE.fullmatch(value.dtype.str) else ""
     return tag
 
 
@@ -261,14 +263,14 @@ def content(tag: str, value: Any) -> tuple:
         return (mapping if tag_of(mapping) in ("d", "C", "f") and not is_of_class else dict(mapping),)
     if tag == "a":
         return (value.tobytes(),)
-    return (value.tobytes(), *value.shape) if tag == "N" else tuple(value)
+    return (value.tobytes(), *value.shape) if tag == ARRAY else tuple(value)
 
 
 def detail(tag: str, value: Any) -> Any:
     """Return what `new` needs besides the content, as JSON."""
     if tag == "q":
         return value.maxlen
-    return value.typecode if tag == "a" else value.dtype.str if tag == "N" else None
+    return value.typecode if tag == "a" else value.dtype.str if tag == ARRAY else None
 
 
 def new(tag: str, detail: Any) -> Any:
@@ -287,7 +289,7 @@ def new(tag: str, detail: Any) -> Any:
 
 def fill(tag: str, value: Any, items: list) -> None:
     """Replace the content of a mutable container in place."""
-    if tag == "N":
+    if tag == ARRAY:
         _fill_array(value, items[0], items[1:])
     elif tag in _WRAPPED:
         [vars(value)[_WRAPPED[tag][0]]] = items

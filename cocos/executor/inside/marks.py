@@ -118,7 +118,7 @@ def may_be_expected(value: Any) -> bool:
         return abs(value) > _SMALL
     if kind in (str, bytes):
         return len(value) > _SHORT_TEXT
-    is_empty = data_types.tag_of(value) not in ("", "N") and not value
+    is_empty = data_types.tag_of(value) not in ("", data_types.ARRAY) and not value
     return not (value is None or is_empty or callable(value) or kind is types.ModuleType)
 
 

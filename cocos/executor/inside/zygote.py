@@ -21,7 +21,7 @@ from .processes import ABANDONED, Program, Watch, await_end, kill_all_but
 
 CHILD_FAILED = 99
 ALL_FDS = 1 << 16
-RunProgram = Callable[..., None]
+RunProgram = Callable[[bytes, int, Callable[[int], None] | None], None]
 RunDriver = Callable[[int], None]
 
 
