@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from cocos.dataprep.preparation import read_splits
-from cocos.executor import read_stdout_test
+from cocos.executor import StdoutTest, read_stdout_test
 from cocos.problems import DataError, Problem
 from cocos.prompts import PROTOCOLS
 
 
+def _runs(problem: Problem) -> list[StdoutTest]:
+    return list(filter(None, map(read_stdout_test, problem.scored_tests)))
+
+
 def _verl_row(problem: Problem, prompt: str, split: str, index: int) -> dict[str, Any]:
     """Return a row whose `ground_truth` verl's SandboxFusion judges; it knows such rows by the name taco."""
-    runs = list(filter(None, map(read_stdout_test, problem.scored_tests)))
+    runs = _runs(problem)
     tests: dict[str, list[str]] = {"inputs": [run.input for run in runs], "outputs": [r.output for r in runs]}
     if not problem.is_script:
         tests = {"assert_case": [f"{problem.setup}\n{test}".strip() for test in problem.scored_tests]}
@@ -34,8 +38,7 @@ def _openr1_row(problem: Problem, prompt: str, split: str, index: int) -> dict[s
             f"problem {problem.task_id!r}: open-r1 judges programs by standard input, and its tests are "
             "asserts; give --to verl"
         )
-    runs = list(filter(None, map(read_stdout_test, problem.scored_tests)))
-    cases = [{"input": run.input, "output": run.output, "type": "stdin_stdout"} for run in runs]
+    cases = [{"input": run.input, "output": run.output, "type": "stdin_stdout"} for run in _runs(problem)]
     return {
         "problem_id": problem.task_id,
         "problem": prompt,
