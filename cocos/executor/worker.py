@@ -9,12 +9,16 @@ import marshal
 import os
 import select
 import subprocess
+import sys
 import time
+import types
 from collections.abc import Callable
+from functools import lru_cache
 
 from cocos.executor.evidence import Answer
 from cocos.executor.inside import wire_format
 from cocos.executor.limits import Limits
+from cocos.executor.parser import quiet
 from cocos.executor.plans.plans import Plan, helpers_of
 from cocos.executor.plans.setups import Setups
 from cocos.executor.sandboxes.sandbox import Sandbox
@@ -55,6 +59,8 @@ class Worker:
         try:
             if self._read(len(wire_format.READY)) != wire_format.READY:
                 raise self._death("it sent another message than expected")
+            [version] = wire_format.VERSION.unpack(self._read(wire_format.VERSION.size))
+            self._compiled = compiled if version == sys.hexversion else str  # code is of one version
         except WorkerDied as error:
             self.kill()
             raise WorkerUnusable(f"the worker did not start: {error}") from None
@@ -73,9 +79,14 @@ class Worker:
             WorkerUnusable: The program was not started.
 
         """
-        tests = [(plan.source, plan.kind, plan.remote, plan.is_plain) for plan in plans]
+        codes = [self._compiled(plan.source) if plan.kind == "driven" else "" for plan in plans]
+        tests = [
+            (plan.source, code, plan.kind, plan.remote, plan.is_plain)
+            for plan, code in zip(plans, codes, strict=True)
+        ]
+        setup = setups.driver, self._compiled(setups.driver)
         jobs = (
-            (setups.driver, sorted(setups.shared), tests, sorted(helpers_of(plans))),
+            (*setup, sorted(setups.shared), tests, sorted(helpers_of(plans))),
             (program.code, setups.program, program.stdin, program.files),
         )
         driver, candidate = (marshal.dumps(job, wire_format.MARSHAL_VERSION) for job in jobs)
@@ -139,3 +150,13 @@ class Worker:
 
     def _death(self, event: str) -> WorkerDied:
         return WorkerDied(f"{event}: {self.sandbox.stderr_tail() or 'it wrote no message'}")
+
+
+@lru_cache(maxsize=1 << 14)
+def compiled(source: str) -> types.CodeType | str:
+    """Return the code of a driver's source, once for all samples of a problem; the source if it has none."""
+    try:
+        with quiet():
+            return compile(source, "<test>", "exec", 0, True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source  # the driver finds that out

@@ -21,7 +21,6 @@ import resource
 import sys
 import time
 import types
-from functools import lru_cache
 from typing import Any
 
 from . import data_types, fixed_world, scripts, stand_ins, trusted_code
@@ -45,9 +44,10 @@ _OPERATORS: dict[str, Any] = {
 def run_driver(max_bytes: int) -> None:
     """Serve jobs. The zygote starts another driver after a job that may have left something behind.
 
-    A job arrives with a socket to its program. It is marshalled: the setup's source, the names of the setup
-    that the program has too, and for each test its source, kind, names that only the program has, and
-    whether it is plain. Kind is "driven", "in child", "value", or of all tests "script" (`scripts.py`).
+    A job arrives with a socket to its program. It is marshalled: the setup's source and code, the names of
+    the setup that the program has too, and for each test its source, code, kind, names that only the program
+    has, and whether it is plain. The code is the source again if the trusted process has another version of
+    Python. Kind is "driven", "in child", "value", or of all tests "script" (`scripts.py`).
 
     Evidence is a JSON list. It begins with ["loaded"], or ["program", error type, message, place] if the
     program raised. Then follows a list for each test: seconds, outcome, and the two parts of its mark. An
@@ -84,8 +84,9 @@ def run_driver(max_bytes: int) -> None:
             os.dup2(peer, PEER_FD)
             os.close(peer)
         job = read_exactly(CONTROL_FD, size)
-        fixed_world.restart()
         fixed_world.WORLD.restart_clock(clock_ns or None)
+        fixed_world.WORLD.restart_random_bytes()
+        fixed_world.random.seed(hash(job))  # the program knows the seed of its own `random`
         driver, tests = Driver(max_bytes, control), marshal.loads(job)
         evidence = json.dumps(driver.run(*tests)).encode()
         may_go_on = driver.is_clean and _size() < size_at_start + MAX_GROWTH
@@ -111,13 +112,15 @@ class Driver:
         self._setup_error: BaseException | None = None
         self._false: list[str] = []  # operator and sides, or the text, of the assert that failed last
 
-    def run(self, setup: str, shared: list, tests: list, helpers: list) -> list:
+    def run(self, setup: str, code: Any, shared: list, tests: list, helpers: list) -> list:
         """Run the tests and return the evidence.
 
         Args:
-            setup: The setup.
+            setup: The source of the setup.
+            code: The setup as `exec` takes it.
             shared: Names that it defines for the program too.
-            tests: For each test its source, kind, names that only the program has, and whether it is plain.
+            tests: For each test its source, code, kind, names that only the program has, and whether it is
+                plain.
             helpers: Standard names that the program defines, and of which no test is a test.
 
         """
@@ -131,18 +134,18 @@ class Driver:
                     return [["program", *(text[:MESSAGE_CHARS] for text in texts)]]
                 case _:
                     self.requests.leave(MALFORMED)
-            if tests[0][1] == "script":
+            if tests[0][2] == "script":
                 self.requests.is_gone = True  # it ends with the runs, and what all of them took is counted
                 for row in scripts.runs([source for source, *_ in tests], self._control, self._max_bytes):
                     rows.append(row)
                 return rows
             self.requests.remote = {name for *_, names, _ in tests for name in names}
-            self._begin(setup, shared, set(helpers), set(map(str, own)), functions)
-            for number, (source, kind, *_) in enumerate(tests, 1):
-                if "seed" not in setup:
-                    fixed_world.random.seed(hash(source))  # the program knows the seed of its own `random`
+            self._begin(code, shared, set(helpers), set(map(str, own)), functions)
+            for number, (source, test, kind, *_) in enumerate(tests, 1):
+                if "seed" not in setup and ("random" in source or "random" in setup):
+                    fixed_world.random.seed(hash(source))
                 start = time.perf_counter()
-                outcome = self._outcome(source, kind, number, bool(setup))
+                outcome = self._outcome(source, test, kind, number, bool(setup))
                 rows.append([time.perf_counter() - start, outcome, *self.requests.marks.mark()])
         except BaseException:  # also what decoding and the program's answers raise outside of a test
             if not self.requests.is_gone:
@@ -160,11 +163,11 @@ class Driver:
             table.clear()
         return has_ended
 
-    def _begin(self, setup: str, shared: list, helpers: set, own: set, functions: dict) -> None:
+    def _begin(self, code: Any, shared: list, helpers: set, own: set, functions: dict) -> None:
         """Prepare the names of the tests, and run the setup.
 
         Args:
-            setup: The setup.
+            code: The setup.
             shared: Names that it defines for the program too.
             helpers: Standard names that the program defines, and of which no test is a test.
             own: Names of builtins that the program has given to something else.
@@ -192,7 +195,7 @@ class Driver:
             __source__=requests.note_source,
         )
         try:
-            exec(_compiled(setup), requests.namespace)
+            exec(code, requests.namespace)
         except BaseException as error:
             self._setup_error = error
         if requests.is_gone:
@@ -205,7 +208,7 @@ class Driver:
             requests.request("classes", *requests.classes)
         requests.marks.keep()
 
-    def _outcome(self, source: str, kind: str, number: int, has_setup: bool) -> list:
+    def _outcome(self, source: str, code: Any, kind: str, number: int, has_setup: bool) -> list:
         """Run a test, which has a number among those of its job, and return its outcome."""
         requests = self.requests
         requests.marks.begin_test()
@@ -224,7 +227,7 @@ class Driver:
                 value = requests.request("evaluate", source)
                 return ["value", data_types.encode_plain(value, [self._max_bytes])]
             else:
-                exec(_compiled(source), requests.namespace)
+                exec(code, requests.namespace)
         except data_types.NotPlainValue as raised:
             [value] = raised.args
             name = facts(value).name if is_object(value) else type(value).__name__
@@ -274,11 +277,6 @@ class Driver:
 def _size() -> int:
     """Return the most memory that this process has had, in KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-@lru_cache(maxsize=4096)
-def _compiled(source: str) -> types.CodeType:
-    return compile(source, "<test>", "exec", 0, True)
 
 
 def _shown(value: Any) -> str:

@@ -108,7 +108,8 @@ class Marks:
 
     def mark(self) -> Mark:
         """Return all marks of the test as one; with an empty reason if there are none."""
-        return Mark(", ".join(self._of_test)[:MESSAGE_CHARS], any(self._of_test.values()))
+        reasons = self._of_test
+        return Mark(", ".join(reasons)[:MESSAGE_CHARS], any(reasons.values())) if reasons else UNMARKED
 
 
 def may_be_expected(value: Any) -> bool:

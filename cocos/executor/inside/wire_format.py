@@ -1,7 +1,7 @@
 """Wire format between the executor and the zygote in each of its sandboxes.
 
     stdin of the zygote    JobHeader, the driver's part, the program's part (both marshal)
-    stdout of the zygote   READY; then per job AnswerHeader and the driver's evidence (JSON)
+    stdout of the zygote   READY and VERSION; then per job AnswerHeader and the driver's evidence (JSON)
 
 `driver.py` and `program.py` describe the parts. Numbers are in network byte order.
 """
@@ -10,7 +10,8 @@ import struct
 from os import read, write  # a program cannot replace these
 from typing import NamedTuple
 
-READY = b"ready\n"
+READY = b"ready\n"  # then the version of its Python, as `VERSION` packs it
+VERSION = struct.Struct("!I")
 MARSHAL_VERSION = 2  # a sandbox's Python may be another version than ours, and all of them read this format
 MESSAGE_CHARS = 300  # an exception's message in the evidence is truncated to this length
 

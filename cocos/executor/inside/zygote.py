@@ -62,7 +62,7 @@ class Zygote:
         """
         folder = self.confinement.scratch
         try:
-            wire.write_all(self.answers, wire.READY)
+            wire.write_all(self.answers, wire.READY + wire.VERSION.pack(sys.hexversion))
             while self.run_job(run_program, run_driver):
                 if not scratch.empty(folder):
                     wire.write_all(

@@ -56,7 +56,7 @@ def missing_reason() -> str | None:
             sandbox.kill()
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not work here ({error})"
-    if output != READY:
+    if not output.startswith(READY):
         return f"the kernel or the container refuses new namespaces (allow user namespaces): {message}"
     return None
 
