@@ -23,6 +23,7 @@ __all__ = [
     "Problem",
     "load_problems",
     "problem_from_row",
+    "problem_line",
     "problem_to_row",
     "problems_of_rows",
     "save_problems",
@@ -126,9 +127,12 @@ def problems_of_rows(path: str | Path, read: Callable[[object, Place], Problem])
 def save_problems(problems: Iterable[Problem], path: str | Path) -> None:
     """Write problems as JSON lines that `load_problems` reads back unchanged."""
     with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(
-            json.dumps(problem_to_row(problem), ensure_ascii=False) + "\n" for problem in problems
-        )
+        file.writelines(map(problem_line, problems))
+
+
+def problem_line(problem: Problem) -> str:
+    """Return a problem as a line of JSON."""
+    return json.dumps(problem_to_row(problem), ensure_ascii=False) + "\n"
 
 
 def with_visible_tests(problems: Iterable[Problem], num_visible: int | None) -> list[Problem]:

@@ -38,7 +38,7 @@ from cocos.dataprep.data_set import journal_path, prepare_data_set
 from cocos.dataprep.exports import save_rows
 from cocos.dataprep.named_sets import fetch_raw_file
 from cocos.dataprep.options import CheckOptions, PreparationOptions, PrepareOptions
-from cocos.dataprep.preparation import run_check
+from cocos.dataprep.preparation import Checks, Preparation
 from cocos.dataprep.preparation_report import PreparationReport
 from cocos.dataprep.prepared_files import read_benchmarks, read_prepared
 from cocos.dataprep.readers import SUFFIXES, input_files
@@ -76,9 +76,8 @@ def check_parser() -> PlainParser:
         usage="%(prog)s check FILE [FILE ...] [options]",
         description="Run the checks on prepared files or folders. Exit with status 1 if they find anything.",
     )
-    result.add_argument(
-        "paths", nargs="+", type=Path, metavar="FILE", help="MBPP-format files, or folders of splits"
-    )
+    words = "MBPP-format files, or folders of splits"
+    result.add_argument("paths", nargs="+", type=Path, metavar="FILE", help=words)
     add_options(result, CheckOptions)
     return result
 
@@ -92,12 +91,10 @@ def public_parser() -> PlainParser:
         "executed; `check` does that. Sets that exist are skipped, so that the same\n"
         "command continues after a failure. Exit with status 1 if a set failed.",
     )
-    result.add_argument(
-        "--output_dir", type=Path, required=True, metavar="FOLDER", help="folder of the prepared sets"
-    )
-    result.add_argument(
-        "--input", type=Path, metavar="FOLDER", help="folder of the raw files (default: download them)"
-    )
+    words = "folder of the prepared sets"
+    result.add_argument("--output_dir", type=Path, required=True, metavar="FOLDER", help=words)
+    words = "folder of the raw files (default: download them)"
+    result.add_argument("--input", type=Path, metavar="FOLDER", help=words)
     return result
 
 
@@ -169,7 +166,9 @@ def convert(name: str, options: PrepareOptions, words: Sequence[str]) -> int:
     ):
         raise ValueError(f"--splits: {options.input or name} has its own splits; leave the option out")
     with _output_folder(output_dir, options) as (folder, journal):
-        report = prepare_data_set(source, inputs, options, folder, journal, options.revision, open_executor)
+        report = PreparationReport(folder)
+        preparation = Preparation(options, report, journal, open_executor, source)
+        prepare_data_set(preparation, inputs, options.revision)
         if options.to:
             save_rows(folder, options.to)
     print_summary(report, output_dir, name, options, words)
@@ -205,9 +204,10 @@ def check(paths: Sequence[Path], options: CheckOptions) -> int:
     path = journal_path(paths[0])
     is_kept = options.executes and os.access(path.parent, os.W_OK)
     with Journal(path if is_kept else None) as journal:
+        checks = Checks(options, report, journal, open_executor)
         for name in options.checks:
             problems = read_prepared(paths)
-            for finding in run_check(name, problems, benchmarks, options, report, journal, open_executor):
+            for finding in checks.run(name, problems, benchmarks):
                 report.findings[finding.kind] += 1
                 print(finding)
     summary = ", ".join(f"{count} {kind}" for kind, count in sorted(report.findings.items()))
@@ -230,7 +230,8 @@ def prepare_public(output_dir: Path, raw_folder: Path | None) -> int:
                 print(f"{source.name}: skipped; {folder} exists")
                 continue
             with _output_folder(folder, options) as (partial, journal):
-                report = prepare_data_set(source, [(raw, None)], options, partial, journal)
+                report = PreparationReport(partial)
+                prepare_data_set(Preparation(options, report, journal, None, source), [(raw, None)])
             print(f"{source.name}: {describe_counts(report.counts)}; written to {folder}")
         except (ValueError, OSError) as error:
             failed += 1

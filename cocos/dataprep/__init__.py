@@ -38,7 +38,7 @@
         ngrams.py             n-grams of words and tokens, and the sets of them that may be alike
         tokens.py             words of a text, tokens and syntax tree of a program
         overlap.py            duplicates, and words, names and asserts that benchmarks have too
-    splits.py                 the split of each problem, a file per split, and hidden tests
+    splits.py                 the split of each problem, and hidden tests
 
 Used by scripts/prepare_data.py, and by the commands that read problems. Does not import torch.
 """

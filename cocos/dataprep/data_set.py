@@ -12,12 +12,10 @@ from pathlib import Path
 from tqdm import tqdm
 
 from cocos.config.option import option_names
-from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.dataset_card import dataset_card
 from cocos.dataprep.hub_rows import read_hub
 from cocos.dataprep.options import PreparationOptions
-from cocos.dataprep.preparation import OpenExecutor, prepare, read_splits
-from cocos.dataprep.preparation_report import PreparationReport
+from cocos.dataprep.preparation import Preparation, read_splits
 from cocos.dataprep.readers import RawRow, read_file
 from cocos.dataprep.sources import Source
 from cocos.files.durable import save_json
@@ -25,19 +23,9 @@ from cocos.files.run_record import sha256
 from cocos.problems import DataError
 
 
-def save_card(
-    report: PreparationReport,
-    source: Source,
-    options: PreparationOptions,
-    inputs: Sequence[Path],
-    revision: str | None,
-) -> None:
-    """Write manifest.json and README.md into the report's folder.
-
-    Args:
-        revision: Requested revision on the hub; None for the newest.
-
-    """
+def save_card(preparation: Preparation, inputs: Sequence[Path], revision: str | None) -> None:
+    """Write manifest.json and README.md into the report's folder; arguments as in `prepare_data_set`."""
+    report, source, options = preparation.report, preparation.source, preparation.options
     files = {
         path.name: {"sha256": sha256(path), "problems": report.counts.get(path.stem)}
         for path in sorted(report.folder.glob("*.jsonl"))
@@ -89,29 +77,22 @@ BAR_DELAY_S = 1.0  # an error, or a small set, ends before it shows
 
 
 def prepare_data_set(
-    source: Source,
-    inputs: list[tuple[Path, str | None]],
-    options: PreparationOptions,
-    folder: Path,
-    journal: Journal,
-    revision: str | None = None,
-    open_executor: OpenExecutor | None = None,
-) -> PreparationReport:
-    """Prepare a data set in a folder: its splits, card and manifest.
+    preparation: Preparation, inputs: Sequence[tuple[Path, str | None]], revision: str | None = None
+) -> None:
+    """Prepare a data set in the folder of the report: its splits, card and manifest.
 
     Args:
         inputs: (file, split or None); empty to read the rows from the hub.
-        journal: Findings about references of an interrupted run.
-        open_executor: Starts an executor for the references; None if none are executed.
+        revision: Revision on the hub; None for the newest.
 
     Raises:
         DataError: A row or a file cannot be used.
 
     """
-    with tqdm(_rows(source, inputs, revision), desc="rows", unit=" rows", delay=BAR_DELAY_S) as bar:
-        report = prepare(bar, source, options, folder, journal, open_executor)
-    save_card(report, source, options, [path for path, _ in inputs], revision)
-    return report
+    rows = _rows(preparation.source, inputs, revision)
+    with tqdm(rows, desc="rows", unit=" rows", delay=BAR_DELAY_S) as bar:
+        preparation.prepare(bar)
+    save_card(preparation, [path for path, _ in inputs], revision)
 
 
 def journal_path(output: Path) -> Path:
@@ -119,7 +100,9 @@ def journal_path(output: Path) -> Path:
     return output.absolute().with_name(f".{output.absolute().name}-references.jsonl")
 
 
-def _rows(source: Source, inputs: list[tuple[Path, str | None]], revision: str | None) -> Iterator[RawRow]:
+def _rows(
+    source: Source, inputs: Sequence[tuple[Path, str | None]], revision: str | None
+) -> Iterator[RawRow]:
     if not inputs:
         assert source.hub
         yield from read_hub(*source.hub, revision, source.hub_split)

@@ -7,9 +7,10 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict, replace
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TextIO
 
 from tqdm import tqdm
 
@@ -28,7 +29,6 @@ from cocos.dataprep.sources import Source, convert_row
 from cocos.dataprep.splits import (
     ASSIGNED_SPLITS,
     Assigned,
-    SplitWriter,
     assign_split,
     fill_empty_splits,
     hide_tests,
@@ -36,183 +36,169 @@ from cocos.dataprep.splits import (
 )
 from cocos.executor import Executor
 from cocos.files.json_lines import RowErrors, read_rows
-from cocos.problems import DataError, Problem, save_problems
+from cocos.problems import DataError, Problem, problem_line, save_problems
 
 MAX_FEW = 1000  # problems of a set in which a split may be filled by hand
-OpenExecutor = Callable[[ExecutorOptions], Executor]
+StartExecutor = Callable[[ExecutorOptions], Executor]
 
 
-def prepare(
-    rows: Iterable[RawRow],
-    source: Source,
-    options: PreparationOptions,
-    folder: Path,
-    journal: Journal,
-    open_executor: OpenExecutor | None,
-) -> PreparationReport:
-    """Write the splits, dropped.jsonl and findings.jsonl of a data set into a folder.
+@dataclass(frozen=True)
+class Checks:
+    """Checks of problems, each of which executes their programs with an executor of its own."""
 
-    Args:
-        journal: Findings about references of an interrupted run.
-        open_executor: Starts an executor for the references; None if none are executed.
+    options: CheckOptions
+    report: PreparationReport  # gives the total for the progress bar; receives isolation level and packages
+    journal: Journal  # findings about references of an interrupted run
+    start_executor: StartExecutor | None  # None if no program is executed
 
-    Raises:
-        DataError: There is no valid row, a row is malformed and `options.drop` does not include "malformed",
-            or a split with a share above 0 gets no row.
-        ExecutorError: The executor failed.
+    def run(
+        self, check: str, problems: Iterable[tuple[str, Problem]], benchmarks: Iterable[tuple[str, Problem]]
+    ) -> Iterator[Finding]:
+        """Yield the findings of one check.
 
-    """
-    if "overlap" in options.checks:
-        import numpy  # noqa: F401 - if it is missing, before the work
-    report = PreparationReport(folder)
-    benchmarks = list(read_benchmarks(options.against))  # first: a mistake there is found before the work
-    _convert(rows, source, options, report, open_executor)
-    if not report.rows_in:
-        raise DataError("there is no function or class with doctests or tests; give another folder")
-    if not report.counts:
-        raise DataError(
-            f"none of the {report.rows_in} rows is valid; the first: {report.first_error}; repair the rows, "
-            "or check that SOURCE names this data set"
-        )
-    for check in CHECKS:
-        if check in options.checks:
-            dropped: dict[tuple[str, str], Finding] = {}  # (split, task_id) -> first finding to drop it for
-            added: dict[tuple[str, str], tuple[str, ...]] = {}  # (split, task_id) -> further hidden tests
-            problems = read_splits(folder)
-            for finding in run_check(check, problems, benchmarks, options, report, journal, open_executor):
-                report.add_finding(finding)
-                if finding.kind in options.drop:
-                    dropped.setdefault((finding.split, finding.task_id), finding)
-                elif options.strengthen and finding.tests:
-                    added[finding.split, finding.task_id] = finding.tests
-            # Before the next check, which must not compare rows with dropped ones.
-            _drop_rows(dropped, report)
-            _add_tests(added, folder)
-            if not report.counts:
-                [(_, task_id), finding], *_ = dropped.items()
-                reasons = ", ".join(f"{count} {kind}" for kind, count in report.dropped.items())
-                raise DataError(
-                    f"no row is left ({reasons}); the last check dropped {task_id}: {finding.detail}; "
-                    "repair the rows, or --drop fewer kinds"
-                )
-    return report
+        Args:
+            benchmarks: (name, problem) of the benchmarks with which the problems are compared.
+
+        """
+        total = sum(self.report.counts.values()) or None
+        with tqdm(problems, desc=check, unit=" problems", total=total) as bar:
+            if check == "overlap":
+                from cocos.dataprep.checks.overlap import find_overlap  # imports numpy
+
+                yield from find_overlap(bar, benchmarks)
+                return
+            with self.open_executor() as executor:
+                limits = self.options.program_limits
+                conditions = (check, limits, executor.isolation, executor.packages, sys.version)
+                self.journal.conditions = conditions
+                run = check_references if check == "references" else check_strength
+                yield from run(bar, executor, self.journal)
+
+    def open_executor(self) -> Executor:
+        """Return a new executor after writing its isolation level and packages into the report."""
+        assert self.start_executor is not None, "references are executed"
+        executor = self.start_executor(self.options)
+        self.report.isolation, self.report.packages = executor.isolation, executor.packages
+        return executor
 
 
-def run_check(
-    check: str,
-    problems: Iterable[tuple[str, Problem]],
-    benchmarks: Iterable[tuple[str, Problem]],
-    options: CheckOptions,
-    report: PreparationReport,
-    journal: Journal,
-    open_executor: OpenExecutor | None,
-) -> Iterator[Finding]:
-    """Yield the findings of one check.
+@dataclass(frozen=True)
+class Preparation(Checks):
+    """Preparation of the rows of a source; the report names the folder."""
 
-    Args:
-        benchmarks: (name, problem) of the benchmarks with which the problems are compared.
-        report: Gives the total for the progress bar; receives the isolation level.
-        journal: Findings about references of an interrupted run.
-        open_executor: Starts an executor for the references.
+    options: PreparationOptions
+    source: Source
 
-    """
-    with tqdm(problems, desc=check, unit=" problems", total=sum(report.counts.values()) or None) as bar:
-        if check == "overlap":
-            from cocos.dataprep.checks.overlap import find_overlap  # imports numpy
+    def prepare(self, rows: Iterable[RawRow]) -> None:
+        """Write the splits, dropped.jsonl and findings.jsonl of a data set into the report's folder.
 
-            yield from find_overlap(bar, benchmarks)
-            return
-        with _open_executor(options, report, open_executor) as executor:
-            environment = (options.program_limits, executor.isolation, executor.packages, sys.version)
-            journal.conditions = (check, *environment)
-            run = check_references if check == "references" else check_strength
-            yield from run(bar, executor, journal)
+        Raises:
+            DataError: There is no valid row, a row is malformed and `options.drop` does not include
+                "malformed", or a split with a share above 0 gets no row.
+            ExecutorError: The executor failed.
 
+        """
+        report, options = self.report, self.options
+        if "overlap" in options.checks:
+            import numpy  # noqa: F401 - if it is missing, before the work
+        benchmarks = list(read_benchmarks(options.against))  # first: a mistake there is found before the work
+        self._convert(rows)
+        if not report.rows_in:
+            raise DataError("there is no function or class with doctests or tests; give another folder")
+        if not report.counts:
+            raise DataError(
+                f"none of the {report.rows_in} rows is valid; the first: {report.first_error}; repair the "
+                "rows, or check that SOURCE names this data set"
+            )
+        for check in CHECKS:
+            if check in options.checks:
+                self._check(check, benchmarks)
 
-def _open_executor(
-    options: CheckOptions, report: PreparationReport, open_executor: OpenExecutor | None
-) -> Executor:
-    """Return a new executor after writing its isolation level and packages into the report."""
-    assert open_executor is not None, "references are executed"
-    executor = open_executor(options)
-    report.isolation, report.packages = executor.isolation, executor.packages
-    return executor
+    def _check(self, check: str, benchmarks: Sequence[tuple[str, Problem]]) -> None:
+        """Run a check, and drop or strengthen rows before the next one, which must not see dropped ones."""
+        report, options = self.report, self.options
+        dropped: dict[tuple[str, str], Finding] = {}  # (split, task_id) -> first finding to drop it for
+        added: dict[tuple[str, str], tuple[str, ...]] = {}  # (split, task_id) -> further hidden tests
+        for finding in self.run(check, read_splits(report.folder), benchmarks):
+            report.add_finding(finding)
+            if finding.kind in options.drop:
+                dropped.setdefault((finding.split, finding.task_id), finding)
+            elif options.strengthen and finding.tests:
+                added[finding.split, finding.task_id] = finding.tests
+        _drop_rows(dropped, report)
+        _add_tests(added, report.folder)
+        if not report.counts:
+            [(_, task_id), finding], *_ = dropped.items()
+            reasons = ", ".join(f"{count} {kind}" for kind, count in report.dropped.items())
+            raise DataError(
+                f"no row is left ({reasons}); the last check dropped {task_id}: {finding.detail}; "
+                "repair the rows, or --drop fewer kinds"
+            )
 
+    def _convert(self, rows: Iterable[RawRow]) -> None:
+        """Write the converted rows to the files of their splits, and fill the report's counts."""
+        report, options = self.report, self.options
+        assigned: list[Assigned] = []
+        files: dict[str, TextIO] = {}  # of the splits
+        with ExitStack() as stack:
+            is_executed = self.source.executes_references
+            executor = stack.enter_context(self.open_executor()) if is_executed else None
+            for split, converted in self._convertible(rows, executor):
+                if not split:
+                    point = split_point(converted, options.seed)
+                    split = assign_split(point, options.splits)
+                    if len(assigned) < MAX_FEW:
+                        assigned.append(Assigned(point, split, converted.problem.task_id))
+                report.add_edits(converted, split)
+                if split not in files:
+                    path = report.folder / f"{split}.jsonl"
+                    files[split] = stack.enter_context(path.open("w", encoding="utf-8", newline="\n"))
+                problem = hide_tests(converted.problem, options.hide_tests, options.seed)
+                files[split].write(problem_line(problem))
+                report.counts[split] += 1
+        if assigned:
+            if len(assigned) < MAX_FEW:
+                _move_rows(fill_empty_splits(assigned, options.splits), report)
+            _require_rows_in_splits(report.counts, options.splits)
 
-def _convert(
-    rows: Iterable[RawRow],
-    source: Source,
-    options: PreparationOptions,
-    report: PreparationReport,
-    open_executor: OpenExecutor | None,
-) -> None:
-    """Write the converted rows to the files of their splits, and fill the report's counts."""
-    assigned: list[Assigned] = []
-    with (
-        SplitWriter(report.folder) as writer,
-        _open_executor(options, report, open_executor)
-        if source.executes_references
-        else nullcontext() as executor,
-    ):
-        for split, converted in _convertible(rows, source, options, report, executor):
-            if not split:
-                point = split_point(converted, options.seed)
-                split = assign_split(point, options.splits)
-                if len(assigned) < MAX_FEW:
-                    assigned.append(Assigned(point, split, converted.problem.task_id))
-            report.add_edits(converted, split)
-            writer.write(split, hide_tests(converted.problem, options.hide_tests, options.seed))
-    report.counts = writer.counts
-    if assigned:
-        if len(assigned) < MAX_FEW:
-            _move_rows(fill_empty_splits(assigned, options.splits), report)
-        _require_rows_in_splits(report.counts, options.splits)
+    def _convertible(
+        self, rows: Iterable[RawRow], executor: Executor | None
+    ) -> Iterator[tuple[str | None, Converted]]:
+        """Yield (split or None, problem) of the rows that are kept; raise DataError for malformed ones."""
+        report, options = self.report, self.options
+        seen: set[bytes] = set()
+        rates = read_solve_rates(Path(options.profile)) if options.profile else {}
+        errors = RowErrors()
+        for raw in rows:
+            report.rows_in += 1
+            try:
+                converted = self._converted(raw, rates, executor)
+                require_new_id(converted.problem, raw.place, seen)
+                split = self.source.standard_split(converted.problem, raw.place) or raw.split
+            except DataError as error:
+                add = report.add_malformed if "malformed" in options.drop else errors.add
+                add(raw.place, error)
+                continue
+            report.add_row(converted)
+            if unwanted := _unwanted(converted, options):
+                report.add_unwanted(converted.problem.task_id, *unwanted)
+            else:
+                yield split, converted
+        errors.raise_any("; --drop malformed leaves them out" if seen else "")
+        if rates and not report.has_solve_rates:
+            raise DataError(
+                f"--profile {options.profile} contains none of the problems; give the profile of this set, "
+                "whose task_ids are those of the rows"
+            )
 
-
-def _convertible(
-    rows: Iterable[RawRow],
-    source: Source,
-    options: PreparationOptions,
-    report: PreparationReport,
-    executor: Executor | None,
-) -> Iterator[tuple[str | None, Converted]]:
-    """Yield (split or None, problem) of the rows that are kept; then raise DataError for malformed ones."""
-    seen: set[bytes] = set()
-    rates = read_solve_rates(Path(options.profile)) if options.profile else {}
-    errors = RowErrors()
-    for raw in rows:
-        report.rows_in += 1
-        try:
-            converted = _converted(raw, source, rates, executor)
-            require_new_id(converted.problem, raw.place, seen)
-            split = source.standard_split(converted.problem, raw.place) or raw.split
-        except DataError as error:
-            add = report.add_malformed if "malformed" in options.drop else errors.add
-            add(raw.place, error)
-            continue
-        report.add_row(converted)
-        if unwanted := _unwanted(converted, options):
-            report.add_unwanted(converted.problem.task_id, *unwanted)
-        else:
-            yield split, converted
-    errors.raise_any("; --drop malformed leaves them out" if seen else "")
-    if rates and not report.has_solve_rates:
-        raise DataError(
-            f"--profile {options.profile} contains none of the problems; give the profile of this set, whose "
-            "task_ids are those of the rows"
-        )
-
-
-def _converted(
-    raw: RawRow, source: Source, rates: Mapping[str, float], executor: Executor | None
-) -> Converted:
-    """Return the problem of a row, with its solve rate and, if an executor is given, its expected values."""
-    if isinstance(raw.row, DataError):
-        raise raw.row
-    converted = convert_row(source, raw.row, raw.place)
-    if (rate := rates.get(converted.problem.task_id)) is not None:
-        converted = converted._replace(problem=replace(converted.problem, solve_rate=round(rate, 4)))
-    return with_expected_values(converted, raw.place, executor) if executor is not None else converted
+    def _converted(self, raw: RawRow, rates: Mapping[str, float], executor: Executor | None) -> Converted:
+        """Return the problem of a row, with its solve rate and, if programs run, its expected values."""
+        if isinstance(raw.row, DataError):
+            raise raw.row
+        converted = convert_row(self.source, raw.row, raw.place)
+        if (rate := rates.get(converted.problem.task_id)) is not None:
+            converted = converted._replace(problem=replace(converted.problem, solve_rate=round(rate, 4)))
+        return with_expected_values(converted, raw.place, executor) if executor is not None else converted
 
 
 def _unwanted(converted: Converted, options: PreparationOptions) -> tuple[str, str] | None:

@@ -1,52 +1,17 @@
-"""Splits of a preparation: the split of each problem, a file per split, and hidden tests.
+"""Splits of a preparation: the split of each problem, and hidden tests.
 
 The split of a problem, and its hidden tests, depend only on the seed and on the problem, so a set of any size
 is divided while it is streamed. Problems with the same text, or of the same group, are in the same split.
 """
 
 import hashlib
-import json
-from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 from cocos.dataprep.checks.tokens import normalize_text
 from cocos.dataprep.formats.conversion import Converted
-from cocos.problems import Problem, problem_to_row
-
-
-class SplitWriter:
-    """Writer of one JSON lines file per split; a context manager.
-
-    Attributes:
-        counts: Split -> number of problems written.
-
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.counts: Counter[str] = Counter()
-        self._files: dict[str, TextIO] = {}
-        self._stack = ExitStack()
-
-    def write(self, split: str, problem: Problem) -> None:
-        """Append a problem to its split's file, which the first problem of the split creates."""
-        if split not in self._files:
-            path = self.folder / f"{split}.jsonl"
-            file = path.open("w", encoding="utf-8", newline="\n")
-            self._files[split] = self._stack.enter_context(file)
-        self._files[split].write(json.dumps(problem_to_row(problem), ensure_ascii=False) + "\n")
-        self.counts[split] += 1
-
-    def __enter__(self) -> "SplitWriter":
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._stack.close()
-
+from cocos.problems import Problem
 
 ASSIGNED_SPLITS = ("train", "validation", "test")
 

@@ -7,10 +7,10 @@ import ast
 import builtins
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TypeVar
 
 from cocos.dataprep.checks.findings import Finding
 from cocos.dataprep.checks.journal import Journal
@@ -76,17 +76,46 @@ REFUSALS = ("NotPlainValue", "CandidateError")
 
 NUM_SEEDS = 3  # runs of each reference; a flaky one differs in most cases
 SLOW_S = 1.0
+Run = Future[ExecutionResult]  # of a submitted program
 
 
-class _Submitted(NamedTuple):
-    """Problem whose programs are in the executor's queue, or whose findings the journal has."""
+Found = list[tuple[str, ...]]  # kind, detail and further tests of each finding about a problem
+Submitted = TypeVar("Submitted")  # programs of a problem in the executor's queue
 
-    split: str
-    problem: Problem
-    key: str  # key in the journal
-    known: list[tuple[str, ...]] | None  # kind and detail of each finding in the journal
-    references: "Sequence[Future[ExecutionResult]]" = ()  # runs of the reference, with a seed each
-    constants: "Sequence[tuple[str, Future[ExecutionResult]]]" = ()  # constant functions: value, run
+
+def findings_in_order(
+    problems: Iterable[tuple[str, Problem]],
+    journal: Journal,
+    submit: Callable[[Problem], Submitted],
+    find: Callable[[Problem, Submitted], Found],
+) -> Iterator[Finding]:
+    """Yield the findings about problems; the executor works while the next ones are read.
+
+    Args:
+        journal: Findings of an interrupted check, which are not looked for again; receives those of this one.
+        submit: Submits the programs of a problem.
+        find: Waits for these programs and returns what they show.
+
+    """
+    pending: deque[tuple[str, Problem, Submitted | None]] = deque()
+
+    def next_findings() -> Iterator[Finding]:
+        split, problem, submitted = pending.popleft()
+        key = journal.key(problem)
+        if (found := journal.find(key)) is None:
+            assert submitted is not None
+            found = find(problem, submitted)
+            journal.add(key, found)
+        for kind, detail, *tests in found:
+            yield Finding(kind, split, problem.task_id, detail, tests=tuple(tests))
+
+    for split, problem in problems:
+        is_known = journal.find(journal.key(problem)) is not None
+        pending.append((split, problem, None if is_known else submit(problem)))
+        if len(pending) == MAX_PENDING:
+            yield from next_findings()
+    while pending:
+        yield from next_findings()
 
 
 def check_references(
@@ -99,7 +128,7 @@ def check_references(
     """Execute every reference, and every constant function that could pass; yield the findings.
 
     Args:
-        journal: Findings of an interrupted check, which are not looked for again; receives those of this one.
+        journal: See `findings_in_order`.
         num_seeds: Runs per reference that may use `random`, each with a different seed; others run once.
         slow_s: Wall time over all tests of a problem above which its reference is slow, in seconds.
 
@@ -107,40 +136,22 @@ def check_references(
         ExecutorError: The executor failed, so a program has no verdicts.
 
     """
-    pending: deque[_Submitted] = deque()
-    for split, problem in problems:
-        key = journal.key(problem)
-        submitted = _Submitted(split, problem, key, journal.find(key))
-        pending.append(submitted if submitted.known is not None else _submit(submitted, executor, num_seeds))
-        # The executor works while the next problems are read; memory holds this many.
-        if len(pending) == MAX_PENDING:
-            yield from _findings(pending.popleft(), slow_s, journal)
-    while pending:
-        yield from _findings(pending.popleft(), slow_s, journal)
 
+    def submit(problem: Problem) -> tuple[list[Run], list[tuple[str, Run]]]:
+        sources = (problem.code, problem.setup, *problem.scored_tests, *problem.challenge_test_list)
+        # A seed has no effect on other programs, so one run shows what they do.
+        seeds = num_seeds if executor.packages or any(map(MAY_BE_RANDOM.search, sources)) else 1
+        seeded = [_seeded_reference(problem, seed) for seed in range(seeds if problem.code else 0)]
+        constants = [(value, executor.submit(program)) for value, program in constant_programs(problem)]
+        return list(map(executor.submit, seeded)), constants
 
-def _submit(submitted: _Submitted, executor: Executor, num_seeds: int) -> _Submitted:
-    problem = submitted.problem
-    sources = (problem.code, problem.setup, *problem.scored_tests, *problem.challenge_test_list)
-    # A seed has no effect on other programs, so one run shows what they do.
-    seeds = num_seeds if executor.packages or any(map(MAY_BE_RANDOM.search, sources)) else 1
-    return submitted._replace(
-        references=[
-            executor.submit(_seeded_reference(problem, seed)) for seed in range(seeds if problem.code else 0)
-        ],
-        constants=[(value, executor.submit(program)) for value, program in constant_programs(problem)],
-    )
+    def find(problem: Problem, submitted: tuple[list[Run], list[tuple[str, Run]]]) -> Found:
+        references, constants = submitted
+        found = list(_reference_findings(problem, list(map(executed, references)), slow_s))
+        passing = [value for value, run in constants if executed(run).all_passed]
+        return [*found, *(("constant", f"return {value}") for value in passing[:1])]
 
-
-def _findings(submitted: _Submitted, slow_s: float, journal: Journal) -> Iterator[Finding]:
-    if (found := submitted.known) is None:
-        results = [executed(future) for future in submitted.references]
-        found = list(_reference_findings(submitted.problem, results, slow_s))
-        passing = [value for value, future in submitted.constants if executed(future).all_passed]
-        found += [("constant", f"return {value}") for value in passing[:1]]
-        journal.add(submitted.key, found)
-    for kind, detail in found:
-        yield Finding(kind, submitted.split, submitted.problem.task_id, detail)
+    return findings_in_order(problems, journal, submit, find)
 
 
 def constant_programs(problem: Problem) -> list[tuple[str, Program]]:
@@ -169,9 +180,9 @@ def _seeded_reference(problem: Problem, seed: int) -> Program:
     return replace(program, test_list=problem.scored_tests + problem.challenge_test_list)
 
 
-def executed(future: "Future[ExecutionResult]") -> ExecutionResult:
+def executed(run: Run) -> ExecutionResult:
     """Return the result of a submitted program; raise ExecutorError if it has no verdicts."""
-    result = future.result()
+    result = run.result()
     if result.is_infra_failure:
         raise ExecutorError(f"the executor failed, so a program has no verdicts: {result.infra_error}")
     return result

@@ -4,21 +4,25 @@ A mutant that passes every test counts only with a witness: an input, like those
 differs from the reference. Witnesses as further hidden tests make the problem stronger.
 """
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from random import Random
-from typing import NamedTuple
 
 from cocos.dataprep.checks.findings import Finding
 from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.checks.mutants import Mutant, mutants
-from cocos.dataprep.checks.reference_checks import MAX_PENDING, MAY_BE_RANDOM, executed, functions_under_test
+from cocos.dataprep.checks.reference_checks import (
+    MAY_BE_RANDOM,
+    Found,
+    Run,
+    executed,
+    findings_in_order,
+    functions_under_test,
+)
 from cocos.dataprep.checks.witnesses import further_inputs, inputs_of
 from cocos.dataprep.expected_values import compute_values
 from cocos.dataprep.formats.input_tests import equality, literal
-from cocos.executor import ExecutionResult, Executor, Limits, Program
+from cocos.executor import Executor, Limits, Program
 from cocos.files.python_parser import syntax_tree
 from cocos.problems import Problem
 from cocos.trajectories import as_program
@@ -37,41 +41,22 @@ def check_strength(
     Problems without a reference, without literal inputs, of standard input or with randomness have none.
 
     Args:
-        journal: Findings of an interrupted check, which are not looked for again; receives those of this one.
+        journal: See `findings_in_order`.
 
     Raises:
         ExecutorError: The executor failed.
 
     """
-    pending: deque[_Submitted] = deque()
-    for split, problem in problems:
-        key = journal.key(problem)
-        chosen = [] if journal.find(key) is not None else _chosen(problem)
+
+    def submit(problem: Problem) -> tuple[list[Mutant], list[Run]]:
+        chosen = _chosen(problem)
         sources = [problem.code, *(mutant.code for mutant in chosen)] if chosen else []
-        futures = [executor.submit(_limited(problem, code)) for code in sources]
-        pending.append(_Submitted(split, problem, key, chosen, futures))
-        if len(pending) == MAX_PENDING:
-            yield from _findings(pending.popleft(), executor, journal)
-    while pending:
-        yield from _findings(pending.popleft(), executor, journal)
+        return chosen, [executor.submit(_limited(problem, code)) for code in sources]
 
+    def find(problem: Problem, submitted: tuple[list[Mutant], list[Run]]) -> Found:
+        return _weakness(problem, *submitted, executor)
 
-class _Submitted(NamedTuple):
-    """A problem whose reference and mutants are in the executor's queue."""
-
-    split: str
-    problem: Problem
-    key: str  # key in the journal
-    mutants: list[Mutant]
-    futures: "list[Future[ExecutionResult]]"  # of the reference and of each mutant
-
-
-def _findings(submitted: _Submitted, executor: Executor, journal: Journal) -> Iterator[Finding]:
-    if (found := journal.find(submitted.key)) is None:
-        found = _weakness(submitted, executor)
-        journal.add(submitted.key, found)
-    for kind, detail, *tests in found:
-        yield Finding(kind, submitted.split, submitted.problem.task_id, detail, tests=tuple(tests))
+    return findings_in_order(problems, journal, submit, find)
 
 
 def _chosen(problem: Problem) -> list[Mutant]:
@@ -89,14 +74,12 @@ def _limited(problem: Problem, code: str, tests: Sequence[str] = ()) -> Program:
     return replace(program, test_list=tuple(tests) or program.test_list, limits=LIMITS)
 
 
-def _weakness(submitted: _Submitted, executor: Executor) -> list[tuple[str, ...]]:
+def _weakness(problem: Problem, chosen: list[Mutant], runs: list[Run], executor: Executor) -> Found:
     """Return ("weak", detail, test ...) if a mutant survives: few tests, of which each survivor fails one."""
-    problem, results = submitted.problem, list(map(executed, submitted.futures))
+    results = list(map(executed, runs))
     if not results or not results[0].all_passed:
         return []
-    passing = [
-        mutant for mutant, result in zip(submitted.mutants, results[1:], strict=True) if result.all_passed
-    ]
+    passing = [mutant for mutant, result in zip(chosen, results[1:], strict=True) if result.all_passed]
     tests = _further_tests(problem, executor) if passing else []
     if not tests:
         return []
@@ -114,7 +97,7 @@ def _weakness(submitted: _Submitted, executor: Executor) -> list[tuple[str, ...]
     if not survivors:
         return []
     mutant, failed = survivors[0]
-    count = f"{len(survivors)} of {len(submitted.mutants)}"
+    count = f"{len(survivors)} of {len(chosen)}"
     detail = f"{count} mutants pass, as {mutant.change}; not {next(t for t in tests if t in failed)}"
     return [("weak", detail[:300], *_cover(tests, [failed for _, failed in survivors]))]
 

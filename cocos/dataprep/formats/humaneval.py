@@ -69,16 +69,12 @@ def prompt_helpers(prompt: str, entry_point: str) -> str:
         ValueError: The prompt does not parse.
 
     """
-    tree = parse_source(
-        prompt + "    pass\n"
-    )  # a prompt ends after the docstring, or even after the signature
-    definitions = [
-        node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Assign))
-    ]
+    tree = parse_source(f"{prompt}    pass\n")  # it ends after the docstring, or even after the signature
     helpers = [
         node
-        for node in definitions
-        if entry_point not in defined_names(node)
+        for node in tree.body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Assign))
+        and entry_point not in defined_names(node)
         and (not isinstance(node, ast.Assign) or defined_names(node) & read_names(tree))
     ]
     if not helpers:
