@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cocos.files.python_parser import parse
+from cocos.files.python_parser import parse, tree_of
 
 
 class Piece(NamedTuple):
@@ -20,14 +20,6 @@ class Piece(NamedTuple):
     code: str
     tree: ast.Module
     is_cleaned: bool
-
-
-def tree_of(text: str) -> ast.Module | None:
-    """Return the syntax tree of a text; None if it does not parse."""
-    try:
-        return parse(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return None
 
 
 # A fence opens after quote marks, list marks or a few words. Its language and code may share its line.

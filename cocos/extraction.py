@@ -35,8 +35,8 @@ from cocos.code_blocks import (
     line_forms,
     longest_run,
     runs_of,
-    tree_of,
 )
+from cocos.files.python_parser import tree_of
 from cocos.program_slice import slice_of
 from cocos.prompts import BEGIN, CORRECT, DONE
 

@@ -8,7 +8,7 @@ import ast
 import builtins
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 from cocos.executor import read_stdout_test
 from cocos.files.json_lines import DataError, Place, RowErrors, read_rows_leniently
-from cocos.files.python_parser import parse
+from cocos.files.python_parser import parse, tree_of
 
 __all__ = [
     "DataError",
@@ -143,17 +143,14 @@ def with_visible_tests(problems: Iterable[Problem], num_visible: int | None) -> 
     n = num_visible
     if n is None:
         return list(problems)
-    return [
-        replace(p, test_list=p.test_list[:n], hidden_test_list=p.test_list[n:] + p.hidden_test_list)
-        for p in problems
-    ]
+    tests = ((p, p.test_list[:n], p.test_list[n:] + p.hidden_test_list) for p in problems)
+    return [replace(p, test_list=visible, hidden_test_list=hidden) for p, visible, hidden in tests]
 
 
 def problem_to_row(problem: Problem) -> dict[str, object]:
     """Return the MBPP-format row of a problem, without empty optional fields."""
-    row: dict[str, object] = {
-        name: getattr(problem, name) for name in ("task_id", "text", "code", "test_list")
-    }
+    required = ("task_id", "text", "code", "test_list")
+    row: dict[str, object] = {name: getattr(problem, name) for name in required}
     row |= {field.name: value for field in fields(Problem) if (value := getattr(problem, field.name))}
     if problem.solve_rate is not None:  # 0 is a rate
         row["solve_rate"] = problem.solve_rate
@@ -207,7 +204,7 @@ def _called(*sources: str) -> set[str]:
     """Return the names that the sources use, without builtins and those that one of them binds."""
     used: set[str] = set()
     bound = set(dir(builtins))
-    for node in (node for source in sources for node in _nodes(source)):
+    for node in _nodes(sources):
         match node:
             case ast.Name(id=name, ctx=ast.Load()):
                 used.add(name)
@@ -218,24 +215,18 @@ def _called(*sources: str) -> set[str]:
     return used - bound
 
 
-def _nodes(source: str) -> list[ast.AST]:
-    try:
-        return list(ast.walk(parse(source)))
-    except (SyntaxError, ValueError, MemoryError, RecursionError):  # setup that does not parse
-        return []
+def _nodes(sources: Iterable[str]) -> Iterator[ast.AST]:
+    """Yield the nodes of those sources that parse."""
+    for tree in filter(None, map(tree_of, sources)):
+        yield from ast.walk(tree)
 
 
 def _signature(code: str, entry_point: str, tests: tuple[str, ...]) -> str:
-    try:
-        used = (
-            {entry_point}
-            if entry_point
-            else {node.id for test in tests for node in ast.walk(parse(test)) if isinstance(node, ast.Name)}
-        )
-        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        found = [node for node in parse(code).body if isinstance(node, kinds) and node.name in used]
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return ""
+    names = {node.id for node in _nodes(tests) if isinstance(node, ast.Name)}
+    used = {entry_point} if entry_point else names
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    tree = tree_of(code)
+    found = [node for node in tree.body if isinstance(node, kinds) and node.name in used] if tree else []
     if not found:
         return ""
     # The last definition of a name is the one that counts.

@@ -4,7 +4,7 @@ import ast
 
 from cocos.executor.parser import parse
 
-__all__ = ["form_fault", "parse", "syntax_tree"]
+__all__ = ["form_fault", "parse", "syntax_tree", "tree_of"]
 
 
 def syntax_tree(source: str) -> ast.Module | str:
@@ -15,6 +15,12 @@ def syntax_tree(source: str) -> ast.Module | str:
         return f"line {error.lineno}: {error.msg}"
     except (ValueError, MemoryError, RecursionError) as error:
         return f"{type(error).__name__}: {error}"
+
+
+def tree_of(source: str) -> ast.Module | None:
+    """Return the syntax tree of a program; None if it does not parse."""
+    tree = syntax_tree(source)
+    return tree if isinstance(tree, ast.Module) else None
 
 
 def form_fault(code: str, function: str, original: str) -> str:
@@ -30,7 +36,7 @@ def form_fault(code: str, function: str, original: str) -> str:
     tree = syntax_tree(code)
     if isinstance(tree, str):
         return tree
-    found, expected = _parameter_names(tree, function), _parameter_names(syntax_tree(original), function)
+    found, expected = _parameter_names(tree, function), _parameter_names(tree_of(original), function)
     if not function or found == (expected or found or []):
         return ""
     if found is None:
@@ -38,9 +44,9 @@ def form_fault(code: str, function: str, original: str) -> str:
     return f"it defines {function}({', '.join(found)}) instead of {function}({', '.join(expected or [])})"
 
 
-def _parameter_names(tree: ast.Module | str, function: str) -> list[str] | None:
+def _parameter_names(tree: ast.Module | None, function: str) -> list[str] | None:
     """Return the names of a function's parameters; None if the program does not parse or not define it."""
-    for node in reversed(tree.body) if isinstance(tree, ast.Module) else ():
+    for node in reversed(tree.body) if tree else ():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function:
             return [inner.arg for inner in ast.walk(node.args) if isinstance(inner, ast.arg)]
     return None

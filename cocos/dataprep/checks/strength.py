@@ -23,7 +23,7 @@ from cocos.dataprep.checks.witnesses import further_inputs, inputs_of
 from cocos.dataprep.expected_values import compute_values
 from cocos.dataprep.formats.input_tests import equality, literal
 from cocos.executor import Executor, Limits, Program
-from cocos.files.python_parser import syntax_tree
+from cocos.files.python_parser import tree_of
 from cocos.problems import Problem
 from cocos.trajectories import as_program
 
@@ -62,7 +62,7 @@ def check_strength(
 def _chosen(problem: Problem) -> list[Mutant]:
     sources = (problem.code, problem.setup, *problem.scored_tests)
     is_judged = problem.code.strip() and not problem.is_script and not any(map(MAY_BE_RANDOM.search, sources))
-    if not is_judged or isinstance(syntax_tree(problem.code), str):
+    if not is_judged or tree_of(problem.code) is None:
         return []
     found = list(mutants(problem.code))
     step = max(1, -(-len(found) // MAX_MUTANTS))
@@ -119,12 +119,8 @@ def _further_tests(problem: Problem, executor: Executor) -> list[str]:
                 continue
     if not tests:
         return []
-    result = executed(executor.submit(_limited(problem, problem.code, tests)))
-    return [
-        test
-        for test, verdict in zip(tests, result.verdicts, strict=True)
-        if verdict.passed and not verdict.in_child
-    ]
+    verdicts = executed(executor.submit(_limited(problem, problem.code, tests))).verdicts
+    return [test for test, v in zip(tests, verdicts, strict=True) if v.passed and not v.in_child]
 
 
 def _cover(tests: Sequence[str], fails: list[set[str]]) -> tuple[str, ...]:

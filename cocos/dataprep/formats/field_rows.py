@@ -17,7 +17,7 @@ from cocos.dataprep.formats.shown_tests import VISIBLE_TESTS
 from cocos.dataprep.formats.source_edits import parse_source
 from cocos.executor.stdout_tests import StdoutTest
 from cocos.files.json_lines import DataError, Place
-from cocos.files.python_parser import syntax_tree
+from cocos.files.python_parser import tree_of
 
 
 class FieldFormat(NamedTuple):
@@ -48,6 +48,8 @@ def _python3(row: dict) -> list[str]:
     return [solution for language, solution in pairs if language in (3, "PYTHON3")]
 
 
+# Keys of an object that holds the tests, or their text.
+NESTED_TESTS = ("ground_truth", "test_cases", "functional", "assert_case")
 _CODEFORCES = ("title", "description", "input_format", "output_format", "note")
 FORMATS = (
     FieldFormat("APPS and TACO", ("question", "input_output"), lambda row: row["question"],
@@ -98,9 +100,7 @@ def read_field_row(row: dict, known: FieldFormat, place: Place) -> FieldRow:
     try:
         solutions = known.code(row)
         programs = solutions if isinstance(solutions, list) else [solutions or ""]
-        code = min(
-            (text for text in programs if isinstance(syntax_tree(text), ast.Module)), key=len, default=""
-        )
+        code = min(filter(tree_of, programs), key=len, default="")
         starter = str(row.get("starter_code") or "").strip()
         if file := row.get("input_file") or row.get("output_file"):
             raise ValueError(f"its programs read or write the file {file!r}, not the standard streams")
@@ -132,8 +132,8 @@ class _Function(NamedTuple):
 
     def num_parameters(self, name: str) -> int | None:
         """Return the number of its parameters, without `self`; None if it is not known."""
-        tree = syntax_tree(self.code)
-        for node in ast.walk(tree) if isinstance(tree, ast.Module) else ():
+        tree = tree_of(self.code)
+        for node in ast.walk(tree) if tree else ():
             if isinstance(node, ast.FunctionDef) and node.name == name:
                 names = [argument.arg for argument in node.args.args]
                 return len(names) - (names[:1] == ["self"])
@@ -145,8 +145,8 @@ def _function_name(row: dict) -> str:
     metadata = _value(row.get("metadata"))
     if name := row.get("entry_point") or (isinstance(metadata, dict) and metadata.get("func_name")):
         return str(name)
-    tree = syntax_tree(f"{row.get('prompt')}\n    pass")
-    body = tree.body if isinstance(tree, ast.Module) else []
+    tree = tree_of(f"{row.get('prompt')}\n    pass")
+    body = tree.body if tree else []
     return next((node.name for node in reversed(body) if isinstance(node, ast.FunctionDef)), "")
 
 
@@ -172,9 +172,7 @@ def _tests(value: Any, function: _Function) -> Iterator[str]:
             yield from [case] if isinstance(case, str) else _tests(case, function)
     elif not isinstance(value, dict):
         raise ValueError(f"{value!r:.60} is neither a test nor a list of tests")
-    elif key := next(
-        (key for key in ("ground_truth", "test_cases", "functional", "assert_case") if key in value), ""
-    ):
+    elif key := next((key for key in NESTED_TESTS if key in value), ""):
         yield from _tests(_value(value[key]), function)
     elif "inputs" in value or (isinstance(value.get("input"), list) and not value.get("fn_name")):
         plural = "s" if "inputs" in value else ""

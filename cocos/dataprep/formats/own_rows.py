@@ -11,7 +11,7 @@ from itertools import takewhile
 from cocos.dataprep.formats.humaneval import ExtractedTests, group_by_assert
 from cocos.dataprep.formats.source_edits import InlinedImports, defined_names, node_source, parse_source
 from cocos.extraction import extract
-from cocos.files.python_parser import parse, syntax_tree
+from cocos.files.python_parser import parse, tree_of
 from cocos.problems import Problem
 
 IMPORTS = (ast.Import, ast.ImportFrom)
@@ -70,21 +70,20 @@ def _asserts(node: ast.stmt) -> bool:
 
 def is_import(source: object) -> bool:
     """Return whether a program consists of imports alone."""
-    tree = syntax_tree(source) if isinstance(source, str) else ""
-    body = tree.body if isinstance(tree, ast.Module) else []
-    return bool(body) and all(isinstance(node, IMPORTS) for node in body)
+    tree = tree_of(source) if isinstance(source, str) else None
+    return tree is not None and bool(tree.body) and all(isinstance(node, IMPORTS) for node in tree.body)
 
 
 def repaired(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
     """Return the problem without fences around its reference and imports of it, and what was left out."""
     notes = []
-    if isinstance(syntax_tree(problem.code), str):
+    if tree_of(problem.code) is None:
         found = extract(problem.code, problem.called_names, problem.used_names)
         if found.source in ("block", "blocks", "cleaned"):
             problem = replace(problem, code=found.code)
             notes.append("the fence around the reference")
-    tree = syntax_tree(problem.code)
-    if isinstance(tree, str):
+    tree = tree_of(problem.code)
+    if tree is None:
         return problem, tuple(notes)
     defined = {name for node in tree.body for name in defined_names(node)}
 
@@ -110,8 +109,8 @@ def repaired(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
 
 def _imported(source: str) -> set[tuple[str, str]]:
     """Return what a program uses of modules that are not Python's own: (module, name) pairs."""
-    tree = syntax_tree(source)
-    if isinstance(tree, str):
+    tree = tree_of(source)
+    if tree is None:
         return set()
     modules: set[str | None] = set()
     for node in ast.walk(tree):
