@@ -47,17 +47,14 @@ def rollout(
         result is an infrastructure failure.
 
     """
-    plays = play_turns(trajectories, generator, executor, protocol, num_turns, rules, on_turn)
-    return [play.finish(num_turns) for play in plays]
+    context = RolloutContext(generator, executor, protocol, rules)
+    return [play.finish(num_turns) for play in play_turns(trajectories, context, num_turns, on_turn)]
 
 
 def play_turns(
     trajectories: Sequence[Trajectory],
-    generator: Generator,
-    executor: Executor,
-    protocol: PromptProtocol,
+    context: "RolloutContext",
     num_turns: int,
-    rules: Rules = PAPER_RULES,
     on_turn: OnTurn | None = None,
 ) -> list["Play"]:
     """Play every trajectory like `rollout`, but do not wait for the programs of the last turns."""
@@ -65,11 +62,10 @@ def play_turns(
         return []
     num_played = len(trajectories[0].turns)
     assert all(len(t.turns) == num_played for t in trajectories), "trajectories of unequal length"
-    context = RolloutContext(generator, executor, protocol, rules)
     plays = [Play(trajectory, context) for trajectory in trajectories]
     # A batch plays all its turns before the next batch starts, so that the generator still has the KV cache
     # of its transcripts. Programs of earlier batches keep running meanwhile.
-    batch_size = generator.batch_size or len(plays)
+    batch_size = context.generator.batch_size or len(plays)
     for start in range(0, len(plays), batch_size):
         batch = plays[start : start + batch_size]
         for turn in range(num_played + 1, num_turns + 1):
@@ -281,9 +277,8 @@ class Play:
 
         Blocks until its programs have run.
         """
-        return self._trajectory(
-            num_turns, [replace(turn, result=result.result()) for turn, result in self.played]
-        )
+        turns = [replace(turn, result=result.result()) for turn, result in self.played]
+        return self._trajectory(num_turns, turns)
 
     def unfinished(self, num_turns: int) -> Trajectory:
         """Return what `finish` will, without results: new turns have NOT_EXECUTED. Does not block."""
@@ -292,13 +287,8 @@ class Play:
     def _trajectory(self, num_turns: int, turns: list[Turn]) -> Trajectory:
         last = turns[-1]
         if last.completion.error is None:
-            carried = Turn(
-                prompt_ids=(),
-                completion=Completion((), last.completion.text),
-                code=last.code,
-                result=last.result,
-                is_carried=True,
-            )
+            completion = Completion((), last.completion.text)
+            carried = Turn((), completion, code=last.code, result=last.result, is_carried=True)
             turns += [carried] * (num_turns - len(turns))
         return replace(self.trajectory, turns=tuple(turns))
 

@@ -97,10 +97,8 @@ def accepted_changes(
     names = [*declared, *INHERITED]
     known = (folder / "run.json").exists()
     changes = changes_since(folder, record, names, default_values(type(args))) if known else []
-    kinds = [
-        args.lr_scheduler_type,
-        *(change.was for change in changes if change.name == "lr_scheduler_type"),
-    ]
+    kinds = [change.was for change in changes if change.name == "lr_scheduler_type"]
+    kinds.append(args.lr_scheduler_type)
     fixed = FIXED + (FIXED_IF_ADAPTIVE if any(kind in ADAPTIVE for kind in kinds) else ())
     refused = [change.name for change in changes if change.name in fixed]
     remedy = "restore them, or continue nevertheless with --accept_changes true"

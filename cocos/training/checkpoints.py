@@ -175,11 +175,7 @@ DISK_FULL_WORDS = (
     *("No space left", "Disk quota exceeded"),
     *("PytorchStreamWriter failed", "inline_container.cc"),  # torch's writer of archives
 )
-MISFITS = (
-    "size mismatch",
-    "doesn't match the size of optimizer's group",
-    "different number of parameter groups",
-)
+MISFITS = ("size mismatch", "match the size of optimizer's group", "different number of parameter groups")
 
 
 def save_generation_config(

@@ -24,12 +24,8 @@ from cocos.training.checkpoints import evaluation_at
 
 # The options that the card lists, as far as the stage has them; the last three are those of transformers.
 LISTED_ROLES = ("objective", "wording", "prompt", "rule", "given", "length", "sampling", "update")
-LISTED_OPTIONS = (
-    *dict.fromkeys(
-        n for options in (CoCoSOptions, BoostOptions) for n in option_names(options, *LISTED_ROLES)
-    ),
-    *("weight_decay", "gradient_accumulation_steps", "fp16"),
-)
+OWN_OPTIONS = [*option_names(CoCoSOptions, *LISTED_ROLES), *option_names(BoostOptions, *LISTED_ROLES)]
+LISTED_OPTIONS = (*dict.fromkeys(OWN_OPTIONS), "weight_decay", "gradient_accumulation_steps", "fp16")
 LORA_OPTIONS = ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
 
 
@@ -155,7 +151,5 @@ def _template() -> Any:
 
 def _python_text(text: str) -> str:
     """Return the expression of a text in Python, one literal per line."""
-    lines = "\n".join(
-        f"    {json.dumps(line, ensure_ascii=False)}" for line in text.splitlines(keepends=True)
-    )
-    return f"(\n{lines}\n)"
+    lines = [f"    {json.dumps(line, ensure_ascii=False)}" for line in text.splitlines(keepends=True)]
+    return "\n".join(["(", *lines, ")"])

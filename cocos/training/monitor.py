@@ -157,9 +157,8 @@ class RunWarnings:
         self._num_dead = self._num_dead + 1 if is_dead else 0
         self.total_dead += is_dead
         if self._num_dead and self._num_dead % self.dead_batches == 0:
-            logger.warning(
-                f"{DEAD} in {self._num_dead} batches in a row, so the rewards teach nothing; {DEAD_REMEDY}"
-            )
+            often = f"{DEAD} in {self._num_dead} batches in a row"
+            logger.warning(f"{often}, so the rewards teach nothing; {DEAD_REMEDY}")
 
     def check_gap(self, gap: float) -> None:
         """Warn if the visible/hidden gap has grown since the run's first evaluation."""

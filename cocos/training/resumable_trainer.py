@@ -120,9 +120,8 @@ class ResumableTrainer(Trainer):
         shutil.rmtree(Path(folder) / "ref", ignore_errors=True)
         assert self.processing_class is not None
         stop_strings = self.card.stop_strings if self.card else None
-        save_generation_config(
-            folder, self.accelerator.unwrap_model(self.model), self.processing_class, stop_strings
-        )
+        model = self.accelerator.unwrap_model(self.model)
+        save_generation_config(folder, model, self.processing_class, stop_strings)
         follow_umask(folder)
         if self.card:
             loads_best = self.args.load_best_model_at_end and output_dir is None

@@ -29,7 +29,7 @@ from cocos.generation.progress import BatchProgress
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import random_reward, turn_reward
-from cocos.rollout import InfraFailures, Play, play_turns, rollout
+from cocos.rollout import InfraFailures, Play, RolloutContext, play_turns, rollout
 from cocos.training.dynamic_sampling import Batch, Group, ProblemDraw, fill_batch
 from cocos.trajectories import Trajectory, begin, problems_of
 
@@ -44,19 +44,9 @@ class SampledBatch(NamedTuple):
     beside: Any  # what `meanwhile` returned; None: it was not called
 
 
+@dataclass
 class RolloutPlayer:
     """Player of trajectories with the current policy, on this rank or on all ranks together.
-
-    Args:
-        options: Options of the run.
-        prompts: Trajectories without turns to train on.
-        executor: Runs the programs.
-        protocol: Prompts of all turns.
-        open_generator: Returns a context whose value samples from the current policy.
-        seed: Seed of the order in which dynamic sampling draws problems, and of random rewards.
-        rank: This process, from 0.
-        num_ranks: Number of processes.
-        is_stopped: Returns whether this process was asked to stop; sampling for training then gives up.
 
     Attributes:
         progress: Shows the progress of sampling; None: nothing does.
@@ -66,35 +56,25 @@ class RolloutPlayer:
 
     """
 
-    hidden_s = 0.0
+    options: CoCoSOptions  # of the run
+    prompts: Sequence[Trajectory]  # without turns, to train on
+    executor: Executor  # runs the programs
+    protocol: PromptProtocol  # prompts of all turns
+    open_generator: Callable[[], AbstractContextManager[Generator]]  # samples from the current policy
+    seed: int = 0  # of the order in which dynamic sampling draws problems, and of random rewards
+    rank: int = 0  # this process
+    num_ranks: int = 1
+    # Whether this process was asked to stop; sampling for training then gives up.
+    is_stopped: Callable[[], bool] | None = None
     progress: BatchProgress | None = None
-    clocks = Clocks()
+    clocks: Clocks = field(default_factory=Clocks)
+    hidden_s: float = field(default=0.0, init=False)
 
-    def __init__(
-        self,
-        options: CoCoSOptions,
-        prompts: Sequence[Trajectory],
-        executor: Executor,
-        protocol: PromptProtocol,
-        open_generator: Callable[[], AbstractContextManager[Generator]],
-        seed: int = 0,
-        rank: int = 0,
-        num_ranks: int = 1,
-        is_stopped: Callable[[], bool] | None = None,
-    ) -> None:
-        self.options = options
-        self.prompts = prompts
-        self.executor = executor
-        self.protocol = protocol
-        self.open_generator = open_generator
-        self.seed = seed
-        self.rank, self.num_ranks = rank, num_ranks
-        self.is_stopped = is_stopped
-        self.rules = make_rules(
-            options, [options.temperature], problems=problems_of(prompts), prompt_tests=options.prompt_tests
-        )
+    def __post_init__(self) -> None:
+        options, problems = self.options, problems_of(self.prompts)
+        self.rules = make_rules(options, [options.temperature], None, problems, options.prompt_tests)
         self.own_reward = own_reward(options)
-        self.draw = ProblemDraw(len(prompts), seed)
+        self.draw = ProblemDraw(len(self.prompts), self.seed)
 
     def sample_batch(
         self, indices: Sequence[int], meanwhile: Callable[[list[Trajectory]], Any] | None = None
@@ -154,7 +134,7 @@ class RolloutPlayer:
             if self.options.credit == "last" and num_turns > 1:
                 shared = rollout(trajectories[::size], *setup, num_turns - 1, self.rules)
                 trajectories = [replace(t, turns=shared[i // size].turns) for i, t in enumerate(trajectories)]
-            plays = play_turns(trajectories, *setup, num_turns, self.rules)
+            plays = play_turns(trajectories, RolloutContext(*setup, self.rules), num_turns)
         return plays
 
     def play_greedily(self, problems: Sequence[Problem]) -> list[Trajectory]:
@@ -185,10 +165,8 @@ class RolloutPlayer:
                 for t, turn in enumerate(trajectory.turns)
             ]
         num_unpaid = len(trajectory.problem.test_list) if options.reward_tests == "hidden" else 0
-        return [
-            turn_reward(turn.result, options.reward, options.reward_in_child, num_unpaid)
-            for turn in trajectory.turns
-        ]
+        rule = options.reward, options.reward_in_child, num_unpaid
+        return [turn_reward(turn.result, *rule) for turn in trajectory.turns]
 
     def group(self, index: int, siblings: list[Trajectory]) -> Group:
         """Return the group of a prompt, given by index, with its rewards."""
@@ -208,9 +186,8 @@ class RolloutPlayer:
 
     def check_truncated(self, trajectories: Sequence[Trajectory]) -> None:
         """Raise ValueError if too many of the sampled completions were truncated."""
-        truncated = [
-            turn.completion.is_truncated for t in trajectories for turn in t.turns if turn.is_sampled
-        ]
+        turns = (turn for trajectory in trajectories for turn in trajectory.turns)
+        truncated = [turn.completion.is_truncated for turn in turns if turn.is_sampled]
         if sum(truncated) > self.options.max_truncated_share * len(truncated):
             raise ValueError(
                 f"{sum(truncated)} of {len(truncated)} completions were truncated at "
@@ -312,9 +289,8 @@ def whole_weights(model: nn.Module, accelerator: Accelerator) -> Iterator[None]:
         yield
     finally:
         for shard in shards:
-            shard.set_reshard_after_forward(
-                accelerator.state.fsdp_plugin.reshard_after_forward, recurse=False
-            )
+            reshards = accelerator.state.fsdp_plugin.reshard_after_forward
+            shard.set_reshard_after_forward(reshards, recurse=False)
             shard.reshard()
 
 

@@ -21,6 +21,7 @@ from transformers import TrainerCallback, TrainerState, TrainingArguments
 from transformers.integrations import INTEGRATION_TO_CALLBACK
 
 from cocos.files.durable import write_atomically
+from cocos.files.json_lines import read_rows_leniently
 
 LOG_FILE = "log.jsonl"
 WITHOUT_LOGIN = ("offline", "disabled", "dryrun")  # values of WANDB_MODE
@@ -79,17 +80,9 @@ class RunLog(TrainerCallback, logging.Handler):
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
     """Return the entries of a run's log.jsonl; [] if there is none. A half-written line is left out."""
-    entries = []
     path = folder / LOG_FILE
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    for line in lines:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict) and {"step", "time"} <= entry.keys():
-            entries.append(entry)
-    return entries
+    rows = (row for _, row in read_rows_leniently(path)) if path.is_file() else ()
+    return [row for row in rows if isinstance(row, dict) and {"step", "time"} <= row.keys()]
 
 
 def check_loggers(names: Iterable[str]) -> None:

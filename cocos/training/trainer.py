@@ -172,7 +172,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             set_seed(self.args.seed + self.accelerator.process_index // self.args.vllm_tensor_parallel_size)
 
     def _new_player(self, executor: Executor) -> RolloutPlayer:
-        player = RolloutPlayer(
+        return RolloutPlayer(
             self.args,
             self.prompts,
             executor,
@@ -182,9 +182,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             rank=self.accelerator.process_index,
             num_ranks=self.accelerator.num_processes,
             is_stopped=lambda: self.stop_on_signal is not None and self.stop_on_signal.has_signal,
+            clocks=self.timer.clocks,
         )
-        player.clocks = self.timer.clocks
-        return player
 
     # -- overridden methods of TRL --
 
@@ -205,17 +204,18 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """Play one trajectory per input and return its trained turns as rows for TRL's loss."""
         with self.timer.clocks.part("rollout"):
-            batch, played_here, scored = self.player.sample_batch(
-                [example["index"] for example in inputs], meanwhile=self._score_rows
-            )
+            indices = [example["index"] for example in inputs]
+            batch, played_here, scored = self.player.sample_batch(indices, meanwhile=self._score_rows)
         first = self.accelerator.process_index * len(inputs)
         local = slice(first, first + len(inputs))
         scored = scored or self._score_rows(batch.trajectories[local])
         rows, (old_logps, _, gap), local_kl_B_K = scored
         # Every rank computes the advantages of all ranks.
-        scores = self._scores(batch, gather_object(local_kl_B_K))
-        advantages_B_K = self.advantages(scores, self.states(batch.trajectories))
-        self._check_gradient(scores, self.states(batch.trajectories))
+        rewards_B_T = [rewards_T for group in batch.groups for rewards_T in group.rewards_G_T]
+        scores = [Score(*pair) for pair in zip(rewards_B_T, gather_object(local_kl_B_K), strict=True)]
+        states_P_G_K = self.states(batch.trajectories)
+        advantages_B_K = self.advantages(scores, states_P_G_K)
+        self._check_gradient(scores, states_P_G_K)
         self._log_batch(batch, scores, advantages_B_K)
         times = self.timer.metrics(played_here) | {"time/hidden_s": self.player.hidden_s}
         times["tokens_per_s"] = sum(gather_object([times["tokens_per_s"]]))  # of all ranks
@@ -243,9 +243,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         TRL reads `old_logps` after it has called `_get_per_token_logps_and_entropies`, which fills them in.
         """
         inputs = dict(inputs)
-        self._micro_batch = MicroBatch(
-            inputs, inputs["completion_mask"], inputs.get("engine_logps"), inputs.get("token_weights")
-        )
+        optional = inputs.get("engine_logps"), inputs.get("token_weights")
+        self._micro_batch = MicroBatch(inputs, inputs["completion_mask"], *optional)
         with self.timer.clocks.part("forward"):
             return super()._compute_loss(model, inputs)
 
@@ -288,9 +287,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         """Play the dev problems greedily, one trajectory each; log acc_t, delta, i2c, c2i under `eval_`."""
         self.model.eval()
         trajectories = self.player.play_greedily(self.dev_problems)
-        metrics = {
-            f"{metric_key_prefix}_{name}": value for name, value in trajectory_metrics(trajectories).items()
-        }
+        measured = trajectory_metrics(trajectories).items()
+        metrics = {f"{metric_key_prefix}_{name}": value for name, value in measured}
         if (gap := hidden_gap(trajectories)) is not None:
             metrics[f"{metric_key_prefix}_hidden_gap"] = gap
             self.run_warnings.check_gap(gap)
@@ -315,10 +313,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         remarks = super().remarks()
         if self.args.reward == "random":
             remarks.append("a control: every program earned 0 or 1 by chance (--reward random)")
-        if self.args.placebo != "none":
-            remarks.append(
-                f"a control: prompts had a placebo for failed tests (--placebo {self.args.placebo})"
-            )
+        if (placebo := self.args.placebo) != "none":
+            remarks.append(f"a control: prompts had a placebo for failed tests (--placebo {placebo})")
         num_updates = self.state.global_step
         num_dead = min(num_updates, self.run_warnings.total_dead * self.updates_per_generation)
         if not num_dead:
@@ -378,14 +374,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             yield HuggingFaceGenerator(model, self._tokenizer, length, self.args.rollout_batch_size)
 
     @property
-    def has_one_update_per_batch(self) -> bool:
-        """Return True if the policy that is updated is the one that sampled, so that every ratio is 1."""
-        num_passes = self.args.steps_per_generation * self.num_iterations
-        return num_passes == self.args.gradient_accumulation_steps
-
-    @property
     def updates_per_generation(self) -> int:
-        """Return the number of updates that a batch is used for."""
+        """Return the number of updates that a batch is used for; with one, every ratio is 1."""
         passes = self.args.steps_per_generation * self.num_iterations
         return int(passes // self.args.gradient_accumulation_steps)
 
@@ -406,7 +396,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
                 rows,
                 policy=lambda: self.row_logps(self.model, rows),
                 reference=(lambda: self._reference_logps(rows)) if measures_kl else None,
-                needs_old_logps=not self.has_one_update_per_batch,
+                needs_old_logps=self.updates_per_generation > 1,
                 needs_gap=self.use_vllm,
             )
         if measures_kl:
@@ -450,18 +440,15 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         turns = [turn for trajectory in trajectories for turn in self.row_turns(trajectory)]
         pad_id = self._tokenizer.pad_token_id
         prompts = [torch.tensor(turn.prompt_ids if turn.is_sampled else [pad_id]) for turn in turns]
-        completions = [
-            torch.tensor(turn.completion.token_ids if turn.is_sampled else [pad_id]) for turn in turns
-        ]
+        sampled = [turn.completion.token_ids if turn.is_sampled else [pad_id] for turn in turns]
+        completions = list(map(torch.tensor, sampled))
         masks = [torch.full_like(ids, turn.is_sampled) for turn, ids in zip(turns, completions, strict=True)]
 
         def padded(values: list[torch.Tensor], side: str, value: float) -> torch.Tensor:
             return pad(values, value, side, self.pad_to_multiple_of).to(self.accelerator.device)
 
-        stated = [
-            turn.completion.engine_logps or (math.nan,) * len(ids)
-            for turn, ids in zip(turns, completions, strict=True)
-        ]
+        pairs = zip(turns, completions, strict=True)
+        stated = [turn.completion.engine_logps or (math.nan,) * len(ids) for turn, ids in pairs]
         engine_logps = [torch.tensor(values, dtype=torch.float32) for values in stated]
         # Masks come from lengths, not from pad ids: if pad and eos are one id, a sampled eos must be trained.
         return {
@@ -477,27 +464,17 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
     ) -> list[list[float | None]]:
         """Return the KL of every trained turn, None for those that were not sampled. Shape (B, K)."""
         kl_B_K = kl_R.view(len(trajectories), -1).tolist()
-        return [
-            [
-                kl if turn.is_sampled else None
-                for turn, kl in zip(self.row_turns(trajectory), kl_K, strict=True)
-            ]
-            for trajectory, kl_K in zip(trajectories, kl_B_K, strict=True)
-        ]
-
-    def _scores(self, batch: Batch, kl_B_K: Sequence[Sequence[float | None]]) -> list[Score]:
-        rewards_B_T = [rewards_T for group in batch.groups for rewards_T in group.rewards_G_T]
-        return [Score(rewards_T, kl_K) for rewards_T, kl_K in zip(rewards_B_T, kl_B_K, strict=True)]
+        turns_B_K = map(self.row_turns, trajectories)
+        pairs_B = (zip(turns_K, kl_K, strict=True) for turns_K, kl_K in zip(turns_B_K, kl_B_K, strict=True))
+        return [[kl if turn.is_sampled else None for turn, kl in pairs] for pairs in pairs_B]
 
     def states(self, trajectories: Sequence[Trajectory]) -> list[list[list[Prompt | None]]] | None:
         """Return the exact prompt of every trained turn, None for those not sampled. Shape (P, G, K).
 
         None: siblings are compared whatever their states are, see `Carry.states`.
         """
-        states_B_K = [
-            [turn.prompt_ids if turn.is_sampled else None for turn in self.row_turns(trajectory)]
-            for trajectory in trajectories
-        ]
+        turns_B_K = map(self.row_turns, trajectories)
+        states_B_K = [[turn.prompt_ids if turn.is_sampled else None for turn in turns] for turns in turns_B_K]
         size = self.args.num_generations
         states = [states_B_K[start : start + size] for start in range(0, len(states_B_K), size)]
         return self.player.rules.carry.states(states)
@@ -513,11 +490,9 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
         """
         returns_P_G_K = grouped_returns(scores, self.objective)
-        zero_spread_K = zero_spread(returns_P_G_K)
         turns = self.objective.trained_turns
-        self.record(
-            {f"frac_reward_zero_std_t{t}": share for t, share in zip(turns, zero_spread_K, strict=True)}
-        )
+        shares = zip(turns, zero_spread(returns_P_G_K), strict=True)
+        self.record({f"frac_reward_zero_std_t{t}": share for t, share in shares})
         for k, turn in enumerate(turns):
             known = [g for group in returns_P_G_K for returns_K in group if (g := returns_K[k]) is not None]
             if known:
@@ -528,9 +503,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self, scores: Sequence[Score], states_P_G_K: Sequence[Sequence[Sequence[Prompt | None]]] | None
     ) -> None:
         """Log whether the rewards of a batch give no gradient, whatever the KL penalties give."""
-        paid = [
-            Score(score.rewards_T, [None if kl is None else 0.0 for kl in score.kl_K]) for score in scores
-        ]
+        no_kl = ([None if kl is None else 0.0 for kl in score.kl_K] for score in scores)
+        paid = [Score(score.rewards_T, kl_K) for score, kl_K in zip(scores, no_kl, strict=True)]
         advantages_B_K = trained_advantages(grouped_returns(paid, self.objective), paid, states_P_G_K)
         is_dead = all(abs(advantage) < 1e-9 for advantage_K in advantages_B_K for advantage in advantage_K)
         self.record({"frac_batches_dead": float(is_dead)})

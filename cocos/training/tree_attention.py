@@ -122,10 +122,8 @@ class SegmentedAttention:
         """
         if self._mask is None or self._mask.dtype != like.dtype:
             side = min(CHUNK, max(self.lengths))
-            self._width = max(
-                before + (length - 1) // CHUNK * CHUNK
-                for before, length in zip(self._prefixes, self.lengths, strict=True)
-            )
+            pairs = zip(self._prefixes, self.lengths, strict=True)
+            self._width = max(before + (length - 1) // CHUNK * CHUNK for before, length in pairs)
             triangle = torch.full((side, side), float("-inf"), device=like.device, dtype=like.dtype).triu(1)
             mask = torch.cat([triangle.new_zeros(side, self._width), triangle], dim=1)
             self._mask = mask.repeat_interleave(group, dim=0)
@@ -159,9 +157,8 @@ class SegmentedAttention:
     def _indices(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the tokens of every segment's path, and where the queries and the keys of each end."""
         starts = [0, *accumulate(self.lengths)]
-        index = torch.cat(
-            [torch.arange(starts[number], starts[number + 1]) for path in self.paths for number in path]
-        )
+        numbers = [number for path in self.paths for number in path]
+        index = torch.cat([torch.arange(starts[number], starts[number + 1]) for number in numbers])
         num_keys = [sum(self.lengths[number] for number in path) for path in self.paths]
         query_ends, key_ends = torch.tensor(starts), torch.tensor([0, *accumulate(num_keys)])
         return index.to(device), query_ends.int().to(device), key_ends.int().to(device)

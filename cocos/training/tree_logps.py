@@ -7,6 +7,7 @@ sequence without padding, whose attention follows the trees (`tree_attention.py`
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -47,30 +48,17 @@ class RowLogps(NamedTuple):
     entropies: torch.Tensor | None  # of the distribution that each was drawn from; (R, C)
 
 
+@dataclass
 class TreeLogps:
-    """Passes over prefix trees, unless the model cannot attend along a tree or differs on the first batch.
+    """Passes over prefix trees, unless the model cannot attend along a tree or differs on the first batch."""
 
-    Args:
-        config: Configuration of the language model.
-        accelerator: Knows the ranks and the autocast of the run.
-        clocks: Measure the part `trees`, the layout of rows.
-        num_checked: Number of rows that the first batch compares with plain rows; enough for two siblings.
-
-    Attributes:
-        is_used: Whether passes go over trees; None: not yet checked.
-        packing_ratio: Tokens of the padded rows of the last pass, divided by those of its trees.
-
-    """
-
-    def __init__(
-        self, config: PreTrainedConfig, accelerator: Accelerator, clocks: Clocks, num_checked: int = 8
-    ) -> None:
-        self.config = config
-        self.accelerator = accelerator
-        self.clocks = clocks
-        self.num_checked = num_checked
-        self.is_used: bool | None = None
-        self.packing_ratio = 1.0
+    config: PreTrainedConfig  # of the language model
+    accelerator: Accelerator  # knows the ranks and the autocast of the run
+    clocks: Clocks  # measure the part `trees`, the layout of rows
+    num_checked: int = 8  # rows that the first batch compares with plain rows; enough for two siblings
+    is_used: bool | None = field(default=None, init=False)  # passes go over trees; None: not yet checked
+    # Tokens of the padded rows of the last pass, divided by those of its trees.
+    packing_ratio: float = field(default=1.0, init=False)
 
     def check(self, model: nn.Module, rows: Rows, plain: Callable[[Rows], torch.Tensor]) -> bool:
         """Return whether to use trees; on the first call, compare them with plain rows on some of the rows.

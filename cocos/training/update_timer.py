@@ -57,9 +57,8 @@ class UpdateTimer(TrainerCallback):
 
         Programs run while the model samples. `time/execution_s` is only the time spent waiting for verdicts.
         """
-        completions = [
-            turn.completion for trajectory in trajectories for turn in trajectory.turns if turn.is_sampled
-        ]
+        turns = (turn for trajectory in trajectories for turn in trajectory.turns)
+        completions = [turn.completion for turn in turns if turn.is_sampled]
         seconds = self.clocks.seconds
         rollout_s = seconds["rollout"] + sum(seconds[part] for part in SAMPLING)
         generation_s = min(sum(completion.duration_s for completion in completions), rollout_s)
