@@ -1,22 +1,28 @@
-"""Fixtures of several test modules, and the advice on skipped tests at the end of a run."""
+"""Fixtures of several test modules, and the advice on skipped tests at the end of a run.
 
+It imports no library that takes seconds: pytest-xdist's workers start after it is imported, and import them together.
+"""
+
+import functools
+import gc
+import importlib.metadata
 import os
 
 import pytest
-import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from cocos.commands.prepare import main as prepare_main
-from cocos.commands.runner import run_command
 from cocos.executor import Executor
 from cocos.problems import Problem, load_problems, save_problems, with_visible_tests
 from cocos.prompts import AUXILIARY_INSTRUCTION, named_protocol
 from tests.support.paths import ROOT, TOY
 from tests.support.skips import remedies
+from tests.support.training import toy_problems
 
 # pytest-xdist sets the width of its own terminal; commands under test print as they do without one.
 os.environ.pop("COLUMNS", None)
+gc.disable()  # until all modules are imported: of their objects, none is garbage
+# transformers and TRL read the metadata of all packages, accelerate that of peft at every use of a model.
+for name in ("packages_distributions", "metadata"):
+    setattr(importlib.metadata, name, functools.cache(getattr(importlib.metadata, name)))
 
 
 # Files that take longest, first: otherwise one CPU waits at the end for a long file.
@@ -35,6 +41,10 @@ def pytest_collection_modifyitems(items):
             item.add_marker("processes")
     ranks = {(ROOT / "tests" / name).resolve(strict=True): rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+
+
+def pytest_collection_finish(session):
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -76,10 +86,12 @@ def problems_file(tmp_path_factory):
 @pytest.fixture(scope="session")
 def prepare():
     """`cocos prepare` in this process: prepare("jsonl", "--input", ...) returns the exit status."""
+    from cocos.commands.prepare import main
+    from cocos.commands.runner import run_command
 
     def call(*words):
         with pytest.raises(SystemExit) as stopped:
-            run_command(lambda: prepare_main([str(word) for word in words]))
+            run_command(lambda: main([str(word) for word in words]))
         return stopped.value.code
 
     return call
@@ -88,6 +100,10 @@ def prepare():
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory):
     """A folder with a two-layer Llama of random weights and a byte-level tokenizer; nothing is downloaded."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
     folder = tmp_path_factory.mktemp("tiny")
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -161,9 +177,7 @@ def make_trainer(tmp_path, executor):
             **options,
         }
         args = CoCoSConfig(**options)
-        problems = with_visible_tests(
-            load_problems(ROOT / "data/toy/train.jsonl")[:num_problems], args.visible_tests
-        )
+        problems = with_visible_tests(toy_problems()[:num_problems], args.visible_tests)
         return CoCoSTrainer(
             model=model,
             args=args,

@@ -1,6 +1,6 @@
 """The project's commands, run as processes in the way that users run them."""
 
-import atexit
+import fcntl
 import functools
 import json
 import os
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.support.paths import ROOT
@@ -63,14 +63,19 @@ def start(*words, cwd=ROOT, **environment):
 
 
 class RunningCommand:
-    """A Python command that the server of Python commands has forked, in a process group of its own."""
+    """A Python command that the server of Python commands has forked, in a process group of its own.
+
+    On the connection, its process id comes and then its exit status.
+    """
 
     def __init__(self, words, cwd, environment):
         self._words, self._folder = words, tempfile.TemporaryDirectory()
         self._outputs = [Path(self._folder.name, name) for name in ("stdout", "stderr")]
         with self._outputs[0].open("w") as out, self._outputs[1].open("w") as err:
-            files = (out.fileno(), err.fileno())
-            self._connection = _server().connect(words[1:], cwd, environment, files)
+            request = json.dumps([words[1:], str(cwd), environment]).encode()
+            self._connection = socket.socket(socket.AF_UNIX)
+            self._connection.connect(_server())
+            socket.send_fds(self._connection, [request], (out.fileno(), err.fileno()))
         self._answers = self._connection.makefile("r")
         self.pid = int(self._answers.readline())
 
@@ -97,41 +102,30 @@ class RunningCommand:
         return finished
 
 
-class ForkServer:
-    """Client of the server that forks Python commands; the server ends with this process."""
-
-    def __init__(self):
-        self._folder = tempfile.TemporaryDirectory()
-        self._path = os.path.join(self._folder.name, "socket")
-        words = [sys.executable, "-m", "tests.support.fork_server", self._path]
-        self._process = subprocess.Popen(words, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL)
-        while not os.path.exists(self._path):
-            assert self._process.poll() is None, "the server of Python commands could not start"
-            time.sleep(0.05)
-
-    def connect(self, words, cwd, environment, outputs):
-        """Request a command that writes to two file descriptors, its stdout and stderr.
-
-        Returns the connection, on which its process id and then its exit status come. The server has one command
-        at a time.
-        """
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(self._path)
-        socket.send_fds(connection, [json.dumps([words, str(cwd), environment]).encode()], outputs)
-        return connection
-
-    def close(self):
-        """End the server."""
-        self._process.terminate()
-        self._process.wait()
-        self._folder.cleanup()
+@contextmanager
+def alone(folder):
+    """Keep pytest-xdist's other workers out of the block: the first one makes what the others then find."""
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @functools.cache
 def _server():
-    server = ForkServer()
-    atexit.register(server.close)
-    return server
+    """Return the path of the socket of the server of Python commands; start it unless another worker has."""
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    run = os.getppid() if is_worker else os.getpid()  # the server ends with it
+    folder = Path(tempfile.gettempdir(), f"python-commands-of-{run}")
+    folder.mkdir(exist_ok=True)
+    path = folder / "socket"
+    with alone(folder):
+        if not path.exists():
+            words = [sys.executable, "-m", "tests.support.fork_server", str(path), str(run)]
+            server = subprocess.Popen(words, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL)
+            while not path.exists():
+                assert server.poll() is None, "the server of Python commands could not start"
+                time.sleep(0.05)
+    return str(path)
 
 
 def succeed(*words, **environment):

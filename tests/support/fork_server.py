@@ -1,18 +1,22 @@
 """Server of Python commands: a process that has imported the libraries once and forks for every command.
 
-    python -m tests.support.fork_server SOCKET
+    python -m tests.support.fork_server SOCKET PID
 
 A command of this project imports torch, transformers and TRL for several seconds. A forked one has them
 already; apart from that it starts like `python SCRIPT ...`, `python -c SOURCE ...` or `python -m MODULE ...`: its
 own arguments, folder, output, environment, exit status and exit handlers. The project's own modules are not
-imported in advance.
+imported in advance. The server ends, and removes the folder of its socket, when the process PID has ended.
 """
 
 import array
 import atexit
+import functools
+import gc
+import importlib.metadata
 import json
 import os
 import runpy
+import shutil
 import signal
 import socket
 import sys
@@ -26,31 +30,36 @@ LIBRARIES = (
 )  # fmt: skip
 
 
-def serve(path: str) -> None:
-    """Accept connections until the client's process ends; every connection is one command."""
+def serve(path: str, pid: str) -> None:
+    """Accept connections until the process `pid` ends; every connection is one command."""
+    gc.disable()
+    importlib.metadata.packages_distributions = functools.cache(importlib.metadata.packages_distributions)
     for name in LIBRARIES:
         __import__(name)
+    gc.freeze()  # no child walks through the libraries' objects, and so copies their pages
+    gc.enable()
     sys.stdout.flush()  # what the libraries printed is not a command's output
     sys.stderr.flush()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes that handle connections
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{path}.new")
         listener.listen()
         os.rename(f"{path}.new", path)  # clients wait for the path, and would be refused before `listen`
-        parent = os.getppid()
-        listener.settimeout(5)
-        while os.getppid() == parent:
-            try:
-                connection, _ = listener.accept()
-            except TimeoutError:
-                continue
-            connection.settimeout(None)
-            with connection, suppress(BrokenPipeError, ConnectionResetError):  # the client has given up
-                handle(connection)
+        listener.settimeout(1)
+        while os.path.exists(f"/proc/{pid}"):
+            with suppress(TimeoutError), listener.accept()[0] as connection:
+                if os.fork() == 0:
+                    listener.close()
+                    with suppress(BrokenPipeError, ConnectionResetError):  # the client has given up
+                        handle(connection)
+                    os._exit(0)
+    shutil.rmtree(os.path.dirname(path))
 
 
 def handle(connection: socket.socket) -> None:
     """Fork a child that runs one command; send its process id, and its exit status when it ends."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    connection.settimeout(None)
     message, ancillary, *_ = connection.recvmsg(1 << 20, socket.CMSG_LEN(2 * 4))
     descriptors = array.array("i", ancillary[0][2])
     words, folder, environment = json.loads(message)
@@ -102,4 +111,4 @@ def exit_like_python(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(*sys.argv[1:])

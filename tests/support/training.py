@@ -1,7 +1,9 @@
 """Training for tests: single rollouts in this process, and whole runs as processes that can be interrupted."""
 
+import functools
 import sys
 
+from cocos.problems import load_problems
 from tests.support.commands import start
 from tests.support.paths import TOY
 
@@ -24,6 +26,12 @@ DESTRUCTIVE_AFTER_ONE = {
     "warmup_steps": 2,
     "learning_rate": 5.0,
 }
+
+
+@functools.cache
+def toy_problems(name="train"):
+    """Return the problems of a file of the laboratory; reading the 2,000 for every trainer would take longer than its updates."""
+    return load_problems(TOY / f"{name}.jsonl")
 
 
 def short_run(data, out, *words):

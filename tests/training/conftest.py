@@ -1,16 +1,14 @@
 """Data and one finished run, which the tests of stopped, killed, resumed and finished runs share."""
 
-import fcntl
 import json
 import os
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.support.commands import succeed
+from tests.support.commands import alone, succeed
 from tests.support.paths import TOY
 from tests.support.training import long_run
 
@@ -28,14 +26,6 @@ def shared_folder(tmp_path_factory):
     """A folder that pytest-xdist's workers share."""
     folder = tmp_path_factory.getbasetemp()
     return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-
-
-@contextmanager
-def alone(folder):
-    """Keep the other workers out of the block: the first one makes what the others then find."""
-    with open(folder / "training.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,7 @@
 
 import pytest
 
-from cocos.problems import load_problems
-from tests.support.paths import TOY
-from tests.support.training import DESTRUCTIVE_AFTER_ONE
+from tests.support.training import DESTRUCTIVE_AFTER_ONE, toy_problems
 
 pytestmark = pytest.mark.processes
 
@@ -24,7 +22,7 @@ def chosen(trainer, *evaluations):
 
 @pytest.fixture
 def trainer(make_trainer):
-    dev_problems = load_problems(TOY / "dev.jsonl")[:2]
+    dev_problems = toy_problems("dev")[:2]
     return make_trainer(dev_data="dev.jsonl", dev_problems=dev_problems, eval_steps=1, save_steps=4)
 
 
@@ -45,7 +43,7 @@ def test_a_tie_is_broken_against_the_evaluation_of_the_best_update_not_of_the_on
 def test_the_best_weights_are_saved_between_two_regular_checkpoints(make_trainer, tmp_path):
     """An evaluation after each update; the second update destroys the model, and --save_steps is 4."""
     trainer = make_trainer(
-        dev_problems=load_problems(TOY / "train.jsonl")[:24],
+        dev_problems=toy_problems()[:24],
         **DESTRUCTIVE_AFTER_ONE,
         **{"num_turns": 1, "max_truncated_share": 1.0, "max_steps": 3, "eval_steps": 1, "save_steps": 4},
         dev_data="dev.jsonl",

@@ -6,12 +6,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, TrainerState
 
-from cocos.problems import load_problems
 from cocos.training.callbacks import SaveByTime
 from cocos.training.collapse import COLLAPSED_LOGS, collapse
 from cocos.training.console import clock_text, format_line
 from tests.support.paths import TOY
-from tests.support.training import DESTRUCTIVE_AFTER_ONE
+from tests.support.training import DESTRUCTIVE_AFTER_ONE, toy_problems
 
 COLLAPSING = {
     # The first update changes no bit, the others destroy the model.
@@ -25,7 +24,7 @@ COLLAPSING = {
 def test_a_run_that_is_made_to_collapse_warns_once_goes_on_and_repeats_it_at_its_end(
     make_trainer, tmp_path, caplog
 ):
-    trainer = make_trainer(dev_problems=load_problems(TOY / "train.jsonl")[:24], **COLLAPSING)
+    trainer = make_trainer(dev_problems=toy_problems()[:24], **COLLAPSING)
     trainer.train()
     accuracies = [log["eval_acc_t1"] for log in trainer.state.log_history if "eval_acc_t1" in log]
     assert accuracies[0] > 0.1 and max(accuracies[1:]) < accuracies[0] / 2

@@ -12,10 +12,11 @@ from transformers import AutoModelForCausalLM
 
 from cocos.config.ranks import num_processors
 from cocos.config.trl_configs import CoCoSConfig
-from cocos.problems import load_problems, save_problems
+from cocos.problems import save_problems
 from cocos.training.rollouts import equal_share
 from tests.support.commands import command, free_port
-from tests.support.paths import ROOT, TOY
+from tests.support.paths import ROOT
+from tests.support.training import toy_problems
 
 pytestmark = pytest.mark.processes
 
@@ -34,7 +35,6 @@ COMMON = {
     "seed": 9,
 }
 COCOS = COMMON | {
-    "train_data": "data/toy/train.jsonl",
     "credit": "turn",
     "num_generations": 4,
     "num_iterations": 2,  # so that the ratio of new to old probabilities, and with it the loss, moves
@@ -79,9 +79,10 @@ needs_compiler = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Dev problems that do not divide by two ranks, and Boost rows of unequal length."""
+    """Problems, dev problems that do not divide by two ranks, and Boost rows of unequal length."""
     folder = tmp_path_factory.mktemp("data")
-    save_problems(load_problems(TOY / "dev.jsonl")[:5], folder / "dev.jsonl")
+    save_problems(toy_problems()[:64], folder / "train.jsonl")
+    save_problems(toy_problems("dev")[:5], folder / "dev.jsonl")
     answers = [f"def mint(xs):\n    return {'sorted' * (i % 3 == 0)}(xs)[:{i}]\n[DONE]" for i in range(16)]
     rows = [{"prompt": f"problem {i}\n\n[BEGIN]\n", "completion": a} for i, a in enumerate(answers)]
     (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -103,7 +104,12 @@ def launch(data, tmp_path_factory, request):
                 script, options = "boost/boost_train.py", COMMON | {"global_batch_size": 8} | options
                 options |= {"train_data": data / "rows.jsonl", "eval_data": data / "rows.jsonl"}
             else:
-                script, options = "train.py", COCOS | {"dev_data": data / "dev.jsonl"} | options
+                script, options = (
+                    "train.py",
+                    COCOS
+                    | {name: data / f"{name[:-5]}.jsonl" for name in ("train_data", "dev_data")}
+                    | options,
+                )
             options |= {"output_dir": folder / name}
             given = {flag: value for flag, value in options.items() if value is not None}
             words = [word for flag, value in given.items() for word in (f"--{flag}", *str(value).split())]

@@ -10,12 +10,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from cocos.executor import Executor
-from cocos.problems import load_problems
 from cocos.training.changes import Change, change_evaluation
 from cocos.training.checkpoints import checkpoint_fault, find_checkpoint, write_checksums
 from tests.support.executor import assert_gone, watched
-from tests.support.paths import TOY
-from tests.support.training import SIGNAL_IN_UPDATE, long_run, process
+from tests.support.training import SIGNAL_IN_UPDATE, long_run, process, toy_problems
 
 pytestmark = pytest.mark.processes
 
@@ -201,7 +199,7 @@ def test_a_run_that_is_continued_past_its_end_trains_with_the_options_of_its_con
 
 
 def test_the_best_checkpoint_is_forgotten_if_another_evaluation_chooses_it(make_trainer, tmp_path):
-    options = {"dev_data": "dev.jsonl", "dev_problems": load_problems(TOY / "dev.jsonl")[:2]}
+    options = {"dev_data": "dev.jsonl", "dev_problems": toy_problems("dev")[:2]}
     options |= {"eval_steps": 1, "save_steps": 1, "max_steps": 1}
     first = make_trainer(**options)
     first.train()

@@ -11,12 +11,12 @@ from cocos.assembly.data import load_training_data
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.command_line import check_options
 from cocos.generation.huggingface import HuggingFaceGenerator
-from cocos.problems import load_problems, save_problems
+from cocos.problems import save_problems
 from cocos.prompts import answer, named_protocol
 from cocos.rewards import Score
 from cocos.training.dynamic_sampling import Batch, Group
-from tests.support.paths import ROOT, TOY
-from tests.support.training import play
+from tests.support.paths import ROOT
+from tests.support.training import play, toy_problems
 
 WORDS = named_protocol("cocos")
 RULES = {"feedback": "error", "early_stop": True, "num_turns": 3, "num_problems": 16}
@@ -111,7 +111,7 @@ def test_hidden_tests_alone_pay_if_the_run_says_so(make_trainer):
 
 def test_given_first_turns_are_context_that_siblings_share(make_trainer, tmp_path):
     """Two rows of the first problem and one of the third are three prompts; the second problem has none."""
-    problems = load_problems(TOY / "train.jsonl")[:3]
+    problems = toy_problems()[:3]
     given = [(0, "def mint(xs):\n    return 1"), (2, "def mint(xs):\n    return 2"), (0, "oops")]
     lines = [{"task_id": problems[i].task_id, "answers": [answer(code)]} for i, code in given]
     (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, lines)))
@@ -149,7 +149,7 @@ def test_dev_problems_are_played_by_the_rules_of_the_run_and_from_turn_1(make_tr
         return generate(self, ids, temperature, seeds)
 
     monkeypatch.setattr(HuggingFaceGenerator, "generate", recording)
-    dev_problems = load_problems(TOY / "dev.jsonl")[:20]
+    dev_problems = toy_problems("dev")[:20]
     trainer = make_trainer(dev_problems=dev_problems, eval_strategy="steps", eval_steps=1, **RULES)
     metrics = trainer.evaluate()
     [(temperature, first), (_, second), (_, third)] = prompts
@@ -191,7 +191,7 @@ def test_the_log_says_how_many_turns_were_sampled_and_averages_over_these(make_t
 
 def data(tmp_path, **options):
     """Load the data of a run on three problems of the laboratory."""
-    save_problems(load_problems(TOY / "train.jsonl")[:3], tmp_path / "train.jsonl")
+    save_problems(toy_problems()[:3], tmp_path / "train.jsonl")
     given = {"model_name_or_path": "m", "train_data": str(tmp_path / "train.jsonl"), "output_dir": "out"}
     return load_training_data(CoCoSOptions(**given, **options))
 
@@ -205,7 +205,7 @@ def test_a_problem_whose_tests_all_are_visible_cannot_be_paid_by_hidden_ones(tmp
 
 
 def test_problems_without_a_hidden_test_are_left_out_of_a_training_that_pays_for_those(tmp_path, capsys):
-    first, *others = load_problems(TOY / "train.jsonl")[:14]
+    first, *others = toy_problems()[:14]
     single = [replace(problem, test_list=problem.test_list[:1]) for problem in others]
     save_problems([*single, first], tmp_path / "mine.jsonl")
     words = ["--config", str(ROOT / "configs/quick.yaml"), "--train_data", str(tmp_path / "mine.jsonl")]
