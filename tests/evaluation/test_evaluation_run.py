@@ -4,7 +4,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -18,10 +17,10 @@ from cocos.files.json_lines import DataError
 from cocos.generation import Completion
 from cocos.problems import Problem, load_problems, save_problems
 from cocos.report.finished_runs import load_runs
-from tests.support.commands import free_port, succeed
+from tests.support.commands import start, succeed, succeed_as_two_ranks
 from tests.support.evaluation import Drawing, adding, evaluated, rows
 from tests.support.executor import offered
-from tests.support.paths import ROOT, TOY
+from tests.support.paths import TOY
 
 pytestmark = pytest.mark.processes  # every evaluation starts an executor of its own
 
@@ -50,22 +49,11 @@ def options(problems, folder, **more):
 # -- interrupted --
 
 
-@pytest.fixture(scope="module")
-def fork_server():
-    """A process that forks an evaluation for every line of options."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.support.evaluation"],
-        cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
-        yield server
-        server.stdin.close()
-        assert server.wait() == 0
-
-
+EVALUATION = """
+import json, sys
+from tests.support.evaluation import Drawing, evaluated
+evaluated(Drawing(), **json.loads(sys.argv[1]))
+"""
 AGENT = {"agent": "reflect", "feedback": "none", "early_stop": False, "temperature": [0.8, 0.9]}
 
 
@@ -74,7 +62,7 @@ AGENT = {"agent": "reflect", "feedback": "none", "early_stop": False, "temperatu
     [pytest.param({}, 12, id="turn loop"), pytest.param(AGENT, 4, id="agent", marks=pytest.mark.nightly)],
 )
 def test_a_run_killed_often_and_resumed_has_the_rows_of_a_run_that_was_not_interrupted(
-    problems, fork_server, tmp_path, player, num_kills
+    problems, tmp_path, player, num_kills
 ):
     whole = evaluated(Drawing(), **options(problems, tmp_path / "whole", **player))
     expected = rows(tmp_path / "whole")
@@ -83,38 +71,28 @@ def test_a_run_killed_often_and_resumed_has_the_rows_of_a_run_that_was_not_inter
 
     folder, draw = tmp_path / "killed", random.Random(5)
     samples = folder / "samples.jsonl"
-    line = json.dumps(options(problems, folder, resume=True, **player)) + "\n"
-
-    def next_number() -> int:
-        """Return the next process id or exit status. The evaluations print notices in between."""
-        while not (text := fork_server.stdout.readline().strip()).lstrip("-").isdigit():
-            assert text or fork_server.poll() is None
-        return int(text)
+    given = json.dumps(options(problems, folder, resume=True, **player))
+    words = (sys.executable, "-c", EVALUATION, given)
 
     def size() -> int:
         return samples.stat().st_size if samples.exists() else 0
 
     kills, torn, seen = 0, 0, [0]
     while kills < num_kills:
-        fork_server.stdin.write(line)
-        fork_server.stdin.flush()
-        pid = next_number()
+        running = start(*words)
         until, enough = time.monotonic() + draw.uniform(0, 0.6), size() + draw.randint(1, 20_000)
         by_clock = draw.random() < 0.3  # some are killed while they start, the others while they write
         while time.monotonic() < until if by_clock else size() < enough:
             time.sleep(0.001)
-            assert os.path.exists(f"/proc/{pid}"), "finished before the last kill"
-        os.kill(pid, signal.SIGKILL)
-        assert next_number() == -signal.SIGKILL
+            assert running.is_running(), "finished before the last kill"
+        os.kill(running.pid, signal.SIGKILL)
+        assert running.finish().returncode == -signal.SIGKILL
         kills += 1
         if size() and draw.random() < 0.5:  # imitates a last row that did not reach the disk completely
             os.truncate(samples, max(0, size() - draw.randint(1, 60)))
             torn += 1
         seen.append(size())
-    fork_server.stdin.write(line)
-    fork_server.stdin.flush()
-    next_number()
-    assert next_number() == 0
+    succeed(*words)
     assert torn > num_kills / 6 and len(set(seen)) > num_kills / 2
     assert rows(folder) == expected
 
@@ -408,10 +386,8 @@ def test_two_processes_make_the_rows_of_one_and_one_resumes_the_run_of_two(tmp_p
         for name, value in given.items()
         for part in (f"--{name}", *([value] if not isinstance(value, list) else value))
     ]
-    succeed(
-        *("torchrun", "--nproc_per_node", 2, "--master_port", free_port(), "test.py"),
-        *("--output_dir", tmp_path / "two", "--executor_workers", 1, *flags),
-    )
+    words = ("--output_dir", tmp_path / "two", "--executor_workers", 1, *flags)
+    succeed_as_two_ranks(sys.executable, "test.py", *words)
     metrics = evaluated(**given, output_dir=str(tmp_path / "one"))
     expected = rows(tmp_path / "one")
     assert rows(tmp_path / "two") == expected and len(expected) == 36

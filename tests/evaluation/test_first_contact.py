@@ -135,17 +135,15 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", folder], check=True)
 
 
-def test_a_full_disk_is_one_line_and_resuming_plays_the_rest(tmp_path, small_disk):
-    options = ("--limit", 24, "--batch_size", 4)
+def test_a_full_disk_is_one_line_and_resuming_plays_the_rest(tmp_path, small_disk, uninterrupted):
     (small_disk / "other").write_bytes(b"x" * 40_000)
-    line = complaint(*words(small_disk / "out", *options))
+    line = complaint(*words(small_disk / "out", *LONG))
     assert "out/samples.jsonl: cannot be written (No space left on device); make space, then continue" in line
     num_saved = (small_disk / "out" / "samples.jsonl").read_bytes().count(b"\n")
     shutil.move(small_disk / "out", tmp_path / "out")  # a disk with space
-    resumed = evaluate(*words(tmp_path / "out", *options, "--resume"))
-    assert f"resumed: {num_saved} of 24 trajectories are saved" in resumed.stdout
-    evaluate(*words(tmp_path / "whole", *options))
-    assert rows(tmp_path / "out") == rows(tmp_path / "whole")
+    resumed = evaluate(*words(tmp_path / "out", *LONG, "--resume"))
+    assert f"resumed: {num_saved} of 32 trajectories are saved" in resumed.stdout
+    assert rows(tmp_path / "out") == rows(uninterrupted)
 
 
 def test_a_transcript_that_may_exceed_the_context_is_announced_and_then_named_once(tmp_path):

@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 
-from tests.support.commands import command, free_port, succeed
+from tests.support.commands import ENVIRONMENT, command, free_port, succeed, write_shim
 from tests.support.paths import ROOT, TOY
 
 pytestmark = pytest.mark.processes
@@ -38,13 +38,16 @@ def run(folder, *blocks):
     for name, options in SMALL.items():
         script = re.sub(rf"{name} .*", rf"\g<0> {options}", script)
     script = script.replace("--num_gpus 8", f"--num_gpus 1 --master_port {free_port()}")
-    return succeed("bash", "-euc", f"cd {folder}\n{script}").stdout
+    path = f"{folder}/bin:{ENVIRONMENT['PATH']}"
+    return succeed("bash", "-euc", f"cd {folder}\n{script}", PATH=path).stdout
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with mine.csv, and with what README's commands expect to find in a clone."""
     folder = tmp_path_factory.mktemp("readme")
+    (folder / "bin").mkdir()
+    write_shim(folder / "bin/cocos")
     for name in ("boost", "configs", "train.py", "test.py"):
         (folder / name).symlink_to(ROOT / name)
     rows = [json.loads(line) for line in islice((TOY / "boost.jsonl").open(), 15)]

@@ -1,13 +1,6 @@
-"""Evaluations for tests: in this process, and in processes that can be killed.
-
-Run as a script, the module is a fork server: for each line of JSON options on stdin it forks a process that
-evaluates, prints the process id, waits, and prints the exit status. Forking saves the imports, which take longer
-than the evaluations.
-"""
+"""Evaluations for tests, in the process of the caller."""
 
 import json
-import os
-import sys
 from pathlib import Path
 
 from cocos.assembly.data import plan_trajectories
@@ -68,18 +61,3 @@ def rows(folder: Path) -> list[dict]:
             for verdict in turn["verdicts"]:
                 del verdict["duration_s"]
     return found
-
-
-def serve_forks() -> None:
-    """Run evaluations as the module's docstring describes."""
-    print("ready", flush=True)
-    for line in sys.stdin:
-        if (pid := os.fork()) == 0:
-            evaluated(Drawing(), **json.loads(line))
-            os._exit(0)
-        print(pid, flush=True)
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
-
-
-if __name__ == "__main__":
-    serve_forks()

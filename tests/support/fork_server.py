@@ -40,7 +40,7 @@ def serve(path: str, pid: str) -> None:
     gc.enable()
     sys.stdout.flush()  # what the libraries printed is not a command's output
     sys.stderr.flush()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes that handle connections
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{path}.new")
         listener.listen()
@@ -53,12 +53,14 @@ def serve(path: str, pid: str) -> None:
                     with suppress(BrokenPipeError, ConnectionResetError):  # the client has given up
                         handle(connection)
                     os._exit(0)
+            with suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
     shutil.rmtree(os.path.dirname(path))
 
 
 def handle(connection: socket.socket) -> None:
     """Fork a child that runs one command; send its process id, and its exit status when it ends."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     connection.settimeout(None)
     message, ancillary, *_ = connection.recvmsg(1 << 20, socket.CMSG_LEN(2 * 4))
     descriptors = array.array("i", ancillary[0][2])

@@ -1,4 +1,4 @@
-"""Two ranks train what one process trains, by DDP, ZeRO and FSDP2: real launchers, on processors, over gloo."""
+"""Two ranks train what one process trains, by DDP, ZeRO and FSDP2, on processors, over gloo; at night, real launchers start them."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from cocos.config.ranks import num_processors
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.problems import save_problems
 from cocos.training.rollouts import equal_share
-from tests.support.commands import command, free_port
+from tests.support.commands import free_port, succeed, succeed_as_two_ranks
 from tests.support.paths import ROOT
 from tests.support.training import toy_problems
 
@@ -81,7 +81,7 @@ needs_compiler = pytest.mark.skipif(
 def data(tmp_path_factory):
     """Problems, dev problems that do not divide by two ranks, and Boost rows of unequal length."""
     folder = tmp_path_factory.mktemp("data")
-    save_problems(toy_problems()[:64], folder / "train.jsonl")
+    save_problems(toy_problems()[:250], folder / "train.jsonl")
     save_problems(toy_problems("dev")[:5], folder / "dev.jsonl")
     answers = [f"def mint(xs):\n    return {'sorted' * (i % 3 == 0)}(xs)[:{i}]\n[DONE]" for i in range(16)]
     rows = [{"prompt": f"problem {i}\n\n[BEGIN]\n", "completion": a} for i, a in enumerate(answers)]
@@ -116,12 +116,15 @@ def launch(data, tmp_path_factory, request):
             words = [word.replace("THESE_RUNS", str(folder)) for word in words]
             commands.append([script, *words])
         (folder / "runs.json").write_text(json.dumps(commands))
-        words = (*launcher, "tests/support/parallel_run.py", folder / "runs.json")
-        done = command(*words, PYTHONPATH=str(ROOT), timeout_s=600)
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        words = ("tests/support/parallel_run.py", folder / "runs.json")
+        given = {"PYTHONPATH": str(ROOT), "timeout_s": 600}
         num_ranks = 1 if launcher[0] == sys.executable else 2
+        if is_daily and num_ranks == 2:
+            printed = succeed_as_two_ranks(sys.executable, *words, **given)
+        else:
+            printed = succeed(*launcher, *words, **given).stdout
         processors = max(1, len(os.sched_getaffinity(0)) // num_ranks)
-        assert done.stdout.count(f"{processors} processors for this rank") == num_ranks
+        assert printed.count(f"{processors} processors for this rank") == num_ranks
         return folder
 
     return launch
