@@ -28,8 +28,8 @@ for name in ("packages_distributions", "metadata"):
 # Files that take longest, first: otherwise one CPU waits at the end for a long file.
 LONGEST = (
     "training/test_parallel.py", "page/test_page.py", "executor/test_attacks.py", "executor/test_forgeries.py",
-    "training/test_trainer.py", "training/test_stopping.py", "training/test_resume.py", "project/test_entry_points.py",
-    "evaluation/test_evaluation_run.py", "project/test_readme.py", "evaluation/test_first_contact.py",
+    "training/test_resume.py", "training/test_trainer.py", "training/test_stopping.py", "evaluation/test_first_contact.py",
+    "evaluation/test_evaluation_run.py", "project/test_toy_feedback.py", "project/test_entry_points.py",
     "generation/test_generation.py", "executor/test_holes.py", "executor/test_benchmarks.py",
 )  # fmt: skip
 

@@ -59,7 +59,7 @@ AGENT = {"agent": "reflect", "feedback": "none", "early_stop": False, "temperatu
 
 @pytest.mark.parametrize(
     ("player", "num_kills"),
-    [pytest.param({}, 12, id="turn loop"), pytest.param(AGENT, 4, id="agent", marks=pytest.mark.nightly)],
+    [pytest.param({}, 8, id="turn loop"), pytest.param(AGENT, 4, id="agent", marks=pytest.mark.nightly)],
 )
 def test_a_run_killed_often_and_resumed_has_the_rows_of_a_run_that_was_not_interrupted(
     problems, tmp_path, player, num_kills

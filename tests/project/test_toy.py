@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import defaultdict
 
 import make_toy_problems as toy
 import pytest
@@ -66,15 +67,18 @@ def test_held_out_problems_use_no_operation_that_training_lacks(problems):
 
 @pytest.mark.processes
 def test_three_asserts_distinguish_a_reference_from_every_wrong_program(problems):
-    by_code = {tuple(op.code for op in composition): composition for composition in toy.compositions()}
+    compositions = defaultdict(list)
+    for composition, n in itertools.product(toy.compositions(), toy.NUMBERS):
+        compositions[toy.write_code("f", n, *(op.code for op in composition))].append((composition, n))
     for problem in problems["test"] + problems["dev"] + problems["boost"]:
         assert len(problem.test_list) == 3
         assert passes(problem.code, problem.test_list), problem.task_id
         name = problem.code.split()[1].split("(")[0]
-        for codes, n in itertools.product(by_code, toy.NUMBERS):
-            if toy.write_code(name, n, *codes) == problem.code:
-                wrong = [toy.write_code(name, n, *other) for other in toy.wrong_programs(by_code[codes])]
-                assert not any(passes(code, problem.test_list) for code in wrong), problem.task_id
+        written = compositions[problem.code.replace(name, "f", 1)]
+        assert written
+        for composition, n in written:
+            wrong = [toy.write_code(name, n, *codes) for codes in toy.wrong_programs(composition)]
+            assert not any(passes(code, problem.test_list) for code in wrong), problem.task_id
 
 
 def test_problems_for_reinforcement_learning_come_without_solutions(problems):
