@@ -180,25 +180,13 @@ def test_a_row_that_is_too_long_is_an_error_and_never_truncated(encode):
 
 BAD_ROWS = [
     ("a string", "def f(): 1", "expected an object with the strings 'prompt' and 'completion'"),
-    (
-        "a problem",
-        {"text": "t", "test_list": ["x"]},
-        "this is a problem, from which rows are made: cocos boost-data ",
-    ),
+    ("a problem", {"text": "t", "test_list": ["x"]}, "this is a problem, from which rows are made: cocos boost-data "),
     ("no completion", {"prompt": "p"}, "expected an object with the strings 'prompt' and 'completion'"),
     ("no prompt", {"completion": "c"}, "expected an object with the strings 'prompt' and 'completion'"),
-    (
-        "a number",
-        {"prompt": "p", "completion": 1},
-        "expected an object with the strings 'prompt' and 'completion'",
-    ),
-    (
-        "null",
-        {"prompt": None, "completion": "c"},
-        "expected an object with the strings 'prompt' and 'completion'",
-    ),
+    ("a number", {"prompt": "p", "completion": 1}, "expected an object with the strings 'prompt' and 'completion'"),
+    ("null", {"prompt": None, "completion": "c"}, "expected an object with the strings 'prompt' and 'completion'"),
     ("an empty completion", {"prompt": "p", "completion": " \n"}, "'completion' is empty; remove the row"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("row", "words"), [bad[1:] for bad in BAD_ROWS], ids=[bad[0] for bad in BAD_ROWS])

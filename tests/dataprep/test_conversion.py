@@ -174,12 +174,9 @@ def test_a_line_that_an_assert_needs_is_part_of_its_test():
         ({"test_list": "assert f(1)\ndef test_f():\n    assert f(2)"}, "'def test_f():'; use --tests pytest"),
         ({"test_list": "import math"}, "not an assert: 'import math'; write one assert per line"),
         ({"test_list": "# later"}, "contains no assert; write one assert per line"),
-        (
-            {"test_list": "assert f(1)", "test_imports": "x = 1"},
-            'write ["import math"], or one import per line',
-        ),
+        ({"test_list": "assert f(1)", "test_imports": "x = 1"}, 'write ["import math"], or one import per line'),
     ],
-)
+)  # fmt: skip
 def test_lines_that_check_nothing_are_refused_with_what_to_write(fields, message):
     with pytest.raises(DataError) as error:
         converted("lines", **fields)

@@ -19,18 +19,9 @@ USER = [{"role": "system", "content": "Think."}, {"role": "user", "content": "Do
 
 # Columns of a row -> its tests.
 ROWS = {
-    "apps": (
-        {"question": "Double.", "input_output": json.dumps(PAIRS), "solutions": json.dumps([DOUBLE])},
-        SPOKEN,
-    ),
+    "apps": ({"question": "Double.", "input_output": json.dumps(PAIRS), "solutions": json.dumps([DOUBLE])}, SPOKEN),
     "apps without JSON text": ({"question": "Double.", "input_output": PAIRS, "solutions": [DOUBLE]}, SPOKEN),
-    "apps with lines": (
-        {
-            "question": "Double.",
-            "input_output": {"inputs": [["3", ""], ["5", ""]], "outputs": [["6", ""], ["10", ""]]},
-        },
-        SPOKEN,
-    ),
+    "apps with lines": ({"question": "Double.", "input_output": {"inputs": [["3", ""], ["5", ""]], "outputs": [["6", ""], ["10", ""]]}}, SPOKEN),
     "taco with a function": (
         {
             "question": "Add.",
@@ -62,10 +53,7 @@ ROWS = {
         ["assert add(1, 2) == 3"],
     ),
     "verl": ({"prompt": USER, "reward_model": {"style": "rule", "ground_truth": json.dumps(PAIRS)}}, SPOKEN),
-    "verl with asserts": (
-        {"prompt": USER, "reward_model": {"ground_truth": json.dumps({"assert_case": ["assert f(1) == 2"]})}},
-        ["assert f(1) == 2"],
-    ),
+    "verl with asserts": ({"prompt": USER, "reward_model": {"ground_truth": json.dumps({"assert_case": ["assert f(1) == 2"]})}}, ["assert f(1) == 2"]),
     "verl with check": (
         {
             "prompt": USER,
@@ -88,10 +76,7 @@ ROWS = {
         },
         SPOKEN,
     ),
-    "DeepCoder": (
-        {"problem": "Double.", "tests": json.dumps([{**case, "testtype": "stdin"} for case in CASES])},
-        SPOKEN,
-    ),
+    "DeepCoder": ({"problem": "Double.", "tests": json.dumps([{**case, "testtype": "stdin"} for case in CASES])}, SPOKEN),
     "LiveCodeBench in DeepCoder": (
         {
             "problem": "Add.",
@@ -118,10 +103,7 @@ ROWS = {
         },
         ["assert abs(add(1, 2) - 0.5) <= 1.05e-06"],
     ),
-    "Codeforces": (
-        {"title": "A", "description": "Double.", "examples": CASES[:1], "official_tests": CASES[1:]},
-        SPOKEN,
-    ),
+    "Codeforces": ({"title": "A", "description": "Double.", "examples": CASES[:1], "official_tests": CASES[1:]}, SPOKEN),
     "prompt, solution and a check that nothing calls": (
         {
             "prompt": 'def g(x):\n    return x\n\ndef f(x):\n    """Add one."""\n',
@@ -138,7 +120,7 @@ ROWS = {
         },
         ["assert f(1) == 2"],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -31,12 +31,11 @@ LEETCODE = {
     "        return list(deque(self.twice(n) for n in nums if n != skip))\n"
     "    def twice(self, n):\n        return 2 * n\n",
     "entry_point": "Solution().doubleAll",
-    "test": "def check(candidate):\n    assert candidate(nums = [1,2], skip = None) == [2, 4]\n"
-    "    assert candidate(nums = [], skip = 1) == []\n",
+    "test": "def check(candidate):\n    assert candidate(nums = [1,2], skip = None) == [2, 4]\n" "    assert candidate(nums = [], skip = 1) == []\n",
     "input_output": [{"input": "nums = [1,2], skip = None", "output": "[2, 4]"}],
     "query": "...",
     "response": "...",
-}
+}  # fmt: skip
 CASES = [{"input": "3 4\n", "output": "7\n", "testtype": "stdin"}]
 PACKED = base64.b64encode(zlib.compress(pickle.dumps(json.dumps(CASES)))).decode()
 STDIN = {
@@ -142,13 +141,10 @@ def test_leetcodes_class_becomes_functions_with_the_imports_they_need():
     [
         ({"completion": "class Solution:\n    def f(self):\n        self.x = 1\n"}, "a class with state"),
         ({"completion": "def f(x): return x"}, "no class Solution"),
-        (
-            {"test": "def check(candidate):\n    assert candidate(root = tree_node([1])) == 1"},
-            "class of nodes",
-        ),
+        ({"test": "def check(candidate):\n    assert candidate(root = tree_node([1])) == 1"}, "class of nodes"),
         ({"starter_code": "class Solution:\n    def other(self): "}, "no method doubleAll"),
     ],
-)
+)  # fmt: skip
 def test_a_leetcode_row_that_is_no_function_is_refused_with_the_reason(change, reason):
     with pytest.raises(DataError, match=reason):
         converted("leetcode", LEETCODE | change)

@@ -68,20 +68,12 @@ def test_columns_of_other_names_csv_and_parquet_name_the_command_that_converts_t
 @pytest.mark.parametrize(
     ("file", "content", "options"),
     [
-        (
-            "my data.csv",
-            "question,asserts\nDouble.,assert f(1) == 2\n",
-            "--columns text=question test_list=asserts",
-        ),
+        ("my data.csv", "question,asserts\nDouble.,assert f(1) == 2\n", "--columns text=question test_list=asserts"),
         ("a.tsv", "text\ttest_list\nDouble.\tassert f(1) == 2\n", "--tests lines"),
-        (
-            "a.jsonl",
-            json.dumps({"text": "Double.", "test_list": "def test_f():\n    assert f(1) == 2"}),
-            "pytest",
-        ),
+        ("a.jsonl", json.dumps({"text": "Double.", "test_list": "def test_f():\n    assert f(1) == 2"}), "pytest"),
         ("a.jsonl", json.dumps({"text": "Double.", "test_list": ["assert f(1) == 2"]}), "jsonl"),
     ],
-)
+)  # fmt: skip
 def test_the_command_that_converts_a_file_converts_it_as_it_is_printed(
     tmp_path, monkeypatch, capsys, file, content, options
 ):

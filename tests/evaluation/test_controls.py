@@ -94,16 +94,10 @@ def test_published_programs_of_another_model_are_answers_and_their_verdicts_are_
     [
         ('{"task_id": "golden-1"}', r"answers\.jsonl:1: expected a row of samples\.jsonl"),
         ('{"task_id": "golden-1", "answers": [1]}', r"answers\.jsonl:1: expected a row of samples\.jsonl"),
-        (
-            '{"task_id": "golden-1", "answers": ["x"]}',
-            r"no answers for sample 0 of problem 'golden-2', .*; add a row or change --task_ids",
-        ),
-        (
-            '{"task_id": "golden-1", "answers": ["x"], "sample": 1}',
-            r"no answers for sample 0 of problem 'golden-1', .*; add a row or change --task_ids",
-        ),
+        ('{"task_id": "golden-1", "answers": ["x"]}', r"no answers for sample 0 of problem 'golden-2', .*; add a row or change --task_ids"),
+        ('{"task_id": "golden-1", "answers": ["x"], "sample": 1}', r"no answers for sample 0 of problem 'golden-1', .*; add a row or change --task_ids"),
     ],
-)
+)  # fmt: skip
 def test_missing_answers_are_an_error(tmp_path, row, words):
     path = tmp_path / "answers.jsonl"
     path.write_text(row + "\n")

@@ -27,13 +27,10 @@ def test_line_numbers_count_blank_lines_and_the_rows_of_a_list_have_row_numbers(
         (b"{", "not valid JSON (Expecting property name enclosed in double quotes); write one row per line"),
         (b'{"a": "\xe9"}', "byte 0xe9 is not UTF-8; expected UTF-8 JSON or JSONL, optionally gzipped"),
         (b"[" * 100_000, "not valid JSON ("),
-        (
-            b'"%s"' % (b"x" * MAX_LINE_BYTES),
-            "the line has more than 4 MiB; write one row per line, or remove it",
-        ),
+        (b'"%s"' % (b"x" * MAX_LINE_BYTES), "the line has more than 4 MiB; write one row per line, or remove it"),
     ],
     ids=["broken", "latin-1", "nested", "long"],
-)
+)  # fmt: skip
 def test_a_line_that_cannot_be_read_is_an_error_and_the_lenient_reader_continues_after_it(
     tmp_path, line, message
 ):

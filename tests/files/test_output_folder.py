@@ -108,15 +108,8 @@ def test_a_folder_with_something_else_than_the_commands_own_run_stays_as_it_is(c
 
 def test_what_nobody_misses_makes_no_folder_somebodys(tmp_path):
     (tmp_path / "empty/deep").mkdir(parents=True)
-    for name in (
-        ".gitkeep",
-        ".lock",
-        ".x-1.partial/half",
-        ".DS_Store",
-        "train.log",
-        "slurm-7.out",
-        "wandb/run",
-    ):
+    names = (".gitkeep", ".lock", ".x-1.partial/half", ".DS_Store", "train.log", "slurm-7.out", "wandb/run")
+    for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("" if name == ".gitkeep" else "x")
     check_output_folder(tmp_path)

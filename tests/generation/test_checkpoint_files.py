@@ -164,31 +164,19 @@ OTHER_MODELS = [  # keys of config.json, and words of the line
         {"model_type": "own", "auto_map": {"AutoConfig": "org/own--configuration_own.OwnConfig"}},
         "a model with code of its own (configuration_own.py), which is not run here; serve it and use --generator api",
     ),
-    (
-        {"architectures": ["OwnLlama"], "auto_map": {"AutoModelForCausalLM": "modeling_own.OwnLlama"}},
-        "a model with code of its own (modeling_own.py)",
-    ),
-    (
-        {"model_type": "qwen2_vl", "architectures": None},
-        "qwen2_vl is a vision-language model; choose a causal",
-    ),
-    (
-        {"model_type": "bart", "architectures": ["BartForConditionalGeneration"]},
-        "is an encoder-decoder; choose",
-    ),
+    ({"architectures": ["OwnLlama"], "auto_map": {"AutoModelForCausalLM": "modeling_own.OwnLlama"}}, "a model with code of its own (modeling_own.py)"),
+    ({"model_type": "qwen2_vl", "architectures": None}, "qwen2_vl is a vision-language model; choose a causal"),
+    ({"model_type": "bart", "architectures": ["BartForConditionalGeneration"]}, "is an encoder-decoder; choose"),
     ({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, "is an encoder; choose"),
     ({"architectures": ["LlamaForSequenceClassification"]}, "is a classifier or reward model; choose"),
-    (
-        {"architectures": ["LlamaModel"], "tie_word_embeddings": False},
-        "is a model without a language-model head",
-    ),
+    ({"architectures": ["LlamaModel"], "tie_word_embeddings": False}, "is a model without a language-model head"),
     ({"model_type": "vits", "architectures": ["VitsModel"]}, "; choose a causal language model"),
     ({"model_type": None}, "model_type None is unknown to transformers"),
     ({"architectures": "LlamaForCausalLM"}, "architectures is 'LlamaForCausalLM', not a list; correct it"),
     (GPTQ, "quantised by gptq, which cannot be loaded here ("),
     ({"quantization_config": {"quant_method": "exl2"}}, "quantised by exl2, which transformers "),
     ({"quantization": {"group_size": 64, "bits": 4}}, "quantised by MLX, which transformers "),
-]
+]  # fmt: skip
 
 
 def reconfigure(folder, keys):
@@ -272,17 +260,11 @@ def test_an_adapter_beside_its_bases_configuration_is_loaded_and_beside_a_whole_
     ("keys", "words"),
     [
         ({"peft_type": "QUANTUMLORA"}, "peft_type 'QUANTUMLORA' is unknown to peft "),
-        (
-            {"peft_type": "PROMPT_TUNING"},
-            "adapters of the kind PROMPT_TUNING are not supported; choose a LoRA",
-        ),
-        (
-            {"task_type": "SEQ_CLS"},
-            "task_type is SEQ_CLS, not CAUSAL_LM; choose an adapter of a language model",
-        ),
+        ({"peft_type": "PROMPT_TUNING"}, "adapters of the kind PROMPT_TUNING are not supported; choose a LoRA"),
+        ({"task_type": "SEQ_CLS"}, "task_type is SEQ_CLS, not CAUSAL_LM; choose an adapter of a language model"),
         ({"peft_type": ["LORA"]}, "peft_type is ['LORA'], not a str; correct it"),
     ],
-)
+)  # fmt: skip
 def test_an_adapter_that_is_no_part_of_a_language_model_is_named_by_its_kind(adapter, keys, words):
     made = adapter(**keys)
     assert fault(made).startswith(f"{made}/adapter_config.json: {words}")

@@ -580,12 +580,3 @@ def test_the_options_of_an_endpoint_reach_it(monkeypatch):
     assert (generator.concurrency, generator.retries.max_retries) == (3, 2)
     assert generator.key_ring.keys == ["a", "b"] and len(generator.clients) == 2
     assert generator.max_completion_length == 9
-
-
-def test_invalid_options_of_an_endpoint_are_rejected():
-    paths = {"model_name_or_path": "m", "test_data": "x", "output_dir": "y"}
-    with pytest.raises(ValueError, match="--base_url needs --generator api"):
-        EvalConfig(**paths, base_url="http://127.0.0.1/v1")
-    for name, value in [("concurrency", 0), ("max_retries", -1)]:
-        with pytest.raises(ValueError, match=f"--{name}"):
-            EvalConfig(**paths, generator="api", **{name: value})

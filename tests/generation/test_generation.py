@@ -172,9 +172,10 @@ def test_weights_and_tokenizers_that_cannot_be_loaded_name_the_checkpoint(tmp_pa
     (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 8}))
     with pytest.raises(ValueError, match=f"{folder}: the shapes above do not fit its config.json"):
         load_model(str(folder))
-    (folder / "tokenizer.json").write_text("{")
-    with pytest.raises(ValueError, match=f"{folder}: the tokenizer cannot be loaded"):
-        load_tokenizer(str(folder))
+    for content in ("{", '{"a": 1}'):
+        (folder / "tokenizer.json").write_text(content)
+        with pytest.raises(ValueError, match=f"{folder}: the tokenizer cannot be loaded"):
+            load_tokenizer(str(folder))
 
 
 def test_a_prompt_beyond_a_table_of_learned_positions_is_refused_with_the_numbers(tokenizer):

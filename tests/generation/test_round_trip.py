@@ -22,12 +22,9 @@ FOLDERS = {  # kind of change -> parts of tokenizer.json
     "no newlines": {"normalizer": {"type": "Replace", "pattern": {"String": "\n"}, "content": ""}},
     "one space for two": {"normalizer": {"type": "Replace", "pattern": {"Regex": " +"}, "content": " "}},
     "stripped ends": {"normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}},
-    "no spaces": {
-        "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "split": False},
-        "decoder": {"type": "Fuse"},
-    },
+    "no spaces": {"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "split": False}, "decoder": {"type": "Fuse"}},
     "bytes as they are stored": {"decoder": {"type": "Fuse"}},
-}
+}  # fmt: skip
 NO_TABS = {"normalizer": {"type": "Replace", "pattern": {"String": "\t"}, "content": ""}}
 UNICODE = {"normalizer": {"type": "NFKC"}}
 CHAT = "{% for m in messages %}<|{{ m.role }}|>{{ m.content | trim }}\n{% endfor %}<|assistant|>"

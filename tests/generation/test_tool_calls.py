@@ -46,10 +46,7 @@ def test_other_text_is_no_call(text):
     ("text", "fault"),
     [
         ("Words.", "it calls no tool"),
-        (
-            '<tool_call>{"name": "run_code"',
-            "it is not valid JSON (Expecting ',' delimiter: line 1 column 20 (char 19))",
-        ),
+        ('<tool_call>{"name": "run_code"', "it is not valid JSON (Expecting ',' delimiter: line 1 column 20 (char 19))"),
         (FORMS["truncated after the call"], "it is not valid JSON"),
         ("<tool_call>7</tool_call>", "it needs a name and an object of arguments"),
         (format_tool_call("run_code", '"x = 1"'), "it needs a name and an object of arguments"),
@@ -58,7 +55,7 @@ def test_other_text_is_no_call(text):
         (format_tool_call("run_code", '{"code": ["x"]}'), "the argument code is missing, or not a string"),
         (JSON, ""),
     ],
-)
+)  # fmt: skip
 def test_a_call_that_cannot_be_made_has_a_fault(text, fault):
     tools = [{"function": {"name": "run_code"}}]
     found = call_fault(parse_tool_calls(text), tools, "code")

@@ -308,6 +308,7 @@ def session(code, rng):
 # shape -> whether the program comes out to the character. The others lose what they add to it, and must run.
 SHAPES = {
     "as it stands": (lambda code, rng: code, True),
+    "marker": (lambda code, rng: f"{code}\n[DONE]", True),
     "fence": (lambda code, rng: fenced(code, rng.choice(["", "python", "py", "Python3"])), True),
     "prose around": (
         lambda code, rng: f"Here you are:\n\n{fenced(code)}\n\nIt doubles, isn't it nice?",

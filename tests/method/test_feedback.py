@@ -62,18 +62,14 @@ def test_an_error_is_the_first_failing_test_with_what_it_expected_and_got(proble
             "The program above ends in line 1 (`def double(x)`), before any test has a result, with "
             "SyntaxError: expected ':' (<code>, line 1)",
         ),
-        (
-            "import os\nos._exit(0)",
-            "The program above ends before any test has a result, with ProcessExit: the process ended before "
-            "the test did",
-        ),
+        ("import os\nos._exit(0)", "The program above ends before any test has a result, with ProcessExit: the process ended before " "the test did"),
         (
             "def double(x):\n    import os\n    return 4 if x == 2 else os._exit(0)",
             "The program above passes 1 of the 3 tests. This one fails:\n\nassert double(0) == 0\n\n"
             "ProcessExit: the process ended before the test did",
         ),
     ],
-)
+)  # fmt: skip
 def test_an_exception_is_its_last_line(problem, executor, code, words):
     assert feedback("error", problem, executor, code) == words
 

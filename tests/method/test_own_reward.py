@@ -51,10 +51,7 @@ def test_a_turn_that_the_executor_could_not_run_has_no_reward_whatever_the_funct
         ("return 1.0", "returned float; return a list with one number per turn"),
         ("return 'ab'", "returned str; return a list"),
         ("return None", "returned NoneType; return a list"),
-        (
-            "return [0.0, math.nan]",
-            "the reward of turn 2 is nan (float); return a number from -1e+09 to 1e+09",
-        ),
+        ("return [0.0, math.nan]", "the reward of turn 2 is nan (float); return a number from -1e+09 to 1e+09"),
         ("return [1e308, -1e308]", "the reward of turn 1 is 1e+308 (float); return a number from"),
         ("return [0, 10 ** 400]", "the reward of turn 2 is 1000000"),
         ("return [-math.inf, 0.0]", "the reward of turn 1 is -inf (float)"),
@@ -63,7 +60,7 @@ def test_a_turn_that_the_executor_could_not_run_has_no_reward_whatever_the_funct
         ("return [t.absent]", "AttributeError: 'Trajectory' object has no attribute 'absent' (own_module"),
         ("return [1 / 0]", "ZeroDivisionError: division by zero (own_module"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_result_names_function_problem_and_turn(written, body, words):
     reward = written(body)
     with pytest.raises(ValueError) as caught:
@@ -86,16 +83,13 @@ def test_numbers_of_numpy_are_numbers(written):
         ("module:", "give module:function"),
         ("no_such_module:reward", "there is no module no_such_module; it is looked for in "),
         ("json.absent:reward", "there is no module json.absent"),
-        (
-            "here/rewards.py:short",
-            "a path is no module; start in the folder of the file and give rewards:short",
-        ),
+        ("here/rewards.py:short", "a path is no module; start in the folder of the file and give rewards:short"),
         ("rewards.py:short", "give rewards:short"),
         ("textwrap:absent", "textwrap.py has no function absent; it has dedent, fill"),
         ("textwrap:TextWrapper.fill", "has no function TextWrapper.fill"),
         ("sys:maxsize", "sys has no function maxsize"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_imported_is_named(name, words):
     with pytest.raises(ValueError) as caught:
         load_reward(name)

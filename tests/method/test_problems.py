@@ -97,76 +97,32 @@ BAD_ROWS = [
     ("no text", {"test_list": ["assert True"]}, "field 'text' is missing or empty; describe what"),
     ("blank text", {**ROW, "text": " \n"}, "field 'text' is missing or empty; describe what"),
     ("text null", {**ROW, "text": None}, "field 'text' is missing or empty; describe what"),
-    (
-        "tests null",
-        {**ROW, "test_list": None},
-        "field 'test_list' is missing or empty; a problem needs one test",
-    ),
+    ("tests null", {**ROW, "test_list": None}, "field 'test_list' is missing or empty; a problem needs one test"),
     ("text a number", {**ROW, "text": 3}, "field 'text' is int; expected a string"),
     ("code a list", {**ROW, "code": ["def f(): 1"]}, "field 'code' is list; expected a string"),
     ("setup a number", {**ROW, "test_setup_code": 0}, "field 'test_setup_code' is int; expected a string"),
     ("no tests", {"text": "Write f."}, "field 'test_list' is missing or empty; a problem needs one test"),
-    (
-        "empty tests",
-        {**ROW, "test_list": []},
-        "field 'test_list' is missing or empty; a problem needs one test",
-    ),
-    (
-        "tests a string",
-        {**ROW, "test_list": "assert f() == 1"},
-        "field 'test_list' must be a list of strings",
-    ),
-    (
-        "a test a number",
-        {**ROW, "test_list": ["assert f()", 1]},
-        "field 'test_list' must be a list of strings",
-    ),
-    (
-        "imports a string",
-        {**ROW, "test_imports": "import re"},
-        "field 'test_imports' must be a list of strings",
-    ),
+    ("empty tests", {**ROW, "test_list": []}, "field 'test_list' is missing or empty; a problem needs one test"),
+    ("tests a string", {**ROW, "test_list": "assert f() == 1"}, "field 'test_list' must be a list of strings"),
+    ("a test a number", {**ROW, "test_list": ["assert f()", 1]}, "field 'test_list' must be a list of strings"),
+    ("imports a string", {**ROW, "test_imports": "import re"}, "field 'test_imports' must be a list of strings"),
     ("a broken test", {**ROW, "test_list": ["assert f( == 1"]}, "a test does not parse"),
-    (
-        "a null byte in a test",
-        {**ROW, "test_list": ["assert f()\0"]},
-        "field 'test_list' holds a NUL character at character 11",
-    ),
+    ("a null byte in a test", {**ROW, "test_list": ["assert f()\0"]}, "field 'test_list' holds a NUL character at character 11"),
     ("a lone surrogate", {**ROW, "code": "x = '\ud800'"}, "field 'code' holds the lone surrogate U+D800"),
-    (
-        "a broken hidden test",
-        {**ROW, "hidden_test_list": ["assert ("]},
-        "field 'hidden_test_list': a test does",
-    ),
+    ("a broken hidden test", {**ROW, "hidden_test_list": ["assert ("]}, "field 'hidden_test_list': a test does"),
     ("an entry point in words", {**ROW, "entry_point": "the f"}, "expected a function's name"),
     ("a broken challenge", {**ROW, "challenge_test_list": ["assert ("]}, "a test does not parse"),
     ("an empty test", {**ROW, "test_list": ["assert f() == 1", ""]}, "the test '' checks nothing; remove it"),
     ("stdin a list", {**ROW, "stdin": ["3"]}, "field 'stdin' is list; expected a string"),
-    (
-        "a surrogate in stdin",
-        {**ROW, "stdin": "3\ud800"},
-        "field 'stdin' holds a lone surrogate at character 2",
-    ),
+    ("a surrogate in stdin", {**ROW, "stdin": "3\ud800"}, "field 'stdin' holds a lone surrogate at character 2"),
     ("files a list", {**ROW, "files": ["a"]}, "field 'files' is list; expected an object: path -> text"),
-    (
-        "a file's text null",
-        {**ROW, "files": {"a": None}},
-        "field 'files', 'a' is NoneType; expected a string",
-    ),
-    (
-        "a file outside",
-        {**ROW, "files": {"b/../../a": ""}},
-        "has the path 'b/../../a'; expected one that is relative",
-    ),
-    (
-        "an absolute file",
-        {**ROW, "files": {"/etc/a": ""}},
-        "has the path '/etc/a'; expected one that is relative",
-    ),
+    ("a file's text null", {**ROW, "files": {"a": None}}, "field 'files', 'a' is NoneType; expected a string"),
+    ("a file outside", {**ROW, "files": {"b/../../a": ""}}, "has the path 'b/../../a'; expected one that is relative"),
+    ("an absolute file", {**ROW, "files": {"/etc/a": ""}}, "has the path '/etc/a'; expected one that is relative"),
     ("a file without name", {**ROW, "files": {"a/": ""}}, "has the path 'a/'; expected one that is relative"),
     ("a file as folder", {**ROW, "files": {"a": "", "a/b": ""}}, "'a' is a file and a folder; rename one"),
     ("a comment as test", {**ROW, "test_list": ["# TODO"]}, "the test '# TODO' checks nothing; remove it"),
-]
+]  # fmt: skip
 
 
 def test_a_null_is_a_field_that_is_not_there(tmp_path):  # `datasets` writes it for columns of other rows

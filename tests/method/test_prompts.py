@@ -82,42 +82,26 @@ def test_own_wording_is_used_character_by_character(problem):
 @pytest.mark.parametrize(
     ("first", "later", "message"),
     [
-        (
-            "{task}",
-            "x",
-            r"first_turn: unknown placeholder \{task\}; the known ones are \{text\}, \{entry_point\}, \{signature\}",
-        ),
+        ("{task}", "x", r"first_turn: unknown placeholder \{task\}; the known ones are \{text\}, \{entry_point\}, \{signature\}"),
         ("{text}", "{text}", r"later_turn: unknown placeholder \{text\}; the known ones are \{feedback\}"),
         ("{text:>9}", "x", "unknown placeholder"),
         ("{text} {", "x", "write a brace of the text twice"),
         ("Do it.", "x", r"\{text\} is missing, so the model would not see the task"),
     ],
-)
+)  # fmt: skip
 def test_own_wording_with_an_unknown_or_missing_placeholder_is_refused(first, later, message):
     with pytest.raises(ValueError, match=message):
         own_protocol("mine", first, later, is_chat=True)
 
 
-def test_a_later_turn_is_golden():
-    assert named_protocol("cocos").later_turn() == f"\n\n{INSTRUCTION}\n\n[CORRECT]\n"
-
-
-def test_an_answer_that_was_cut_off_is_closed_before_the_instruction():
-    assert named_protocol("cocos").later_turn(is_closed=False) == f"\n[DONE]\n\n{INSTRUCTION}\n\n[CORRECT]\n"
+def test_a_later_turn_is_golden_and_closes_an_answer_that_was_cut_off():
+    words = named_protocol("cocos")
+    assert words.later_turn() == f"\n\n{INSTRUCTION}\n\n[CORRECT]\n"
+    assert words.later_turn(is_closed=False) == f"\n[DONE]\n\n{INSTRUCTION}\n\n[CORRECT]\n"
 
 
 def test_an_answer_is_the_code_and_done_on_a_line_of_its_own():
     assert answer(CODE) == answer(f"\n{CODE}\n\n") == f"{CODE}\n[DONE]"
-
-
-def test_the_whole_transcript_of_two_turns_is_golden(problem):
-    cocos = named_protocol("cocos")
-    transcript = (
-        cocos.first_turn(problem) + answer("def double(x): return x") + cocos.later_turn() + answer(CODE)
-    )
-    assert transcript == (
-        f"{FIRST_TURN}def double(x): return x\n[DONE]\n\n{INSTRUCTION}\n\n[CORRECT]\n{CODE}\n[DONE]"
-    )
 
 
 def test_few_shot_problems_stand_solved_before_turn_1_and_begin_marks_later_turns(problem):
@@ -238,27 +222,16 @@ def test_protocols_that_cannot_be_met_are_refused_with_a_remedy(problem):
 OTHER = "def double(x):\n    return x + x"
 EXTRACTIONS = {
     "as it should be": (f"{CODE}\n[DONE]", CODE),
-    "without the marker": (CODE, CODE),
     "text after the marker": (f"{CODE}\n[DONE]\n\nThis doubles.\n[BEGIN]\n{OTHER}", CODE),
     "the marker on the last line of code": (f"{CODE}[DONE]", CODE),
     "blank lines around": (f"\n\n{CODE}\n\n\n[DONE]", CODE),
     "an echo of the first marker": (f"[BEGIN]\n{CODE}\n[DONE]", CODE),
-    "an echo of the later marker": (f"[CORRECT]\n{CODE}\n[DONE]", CODE),
     "an echo of both markers": (f"[BEGIN]\n[CORRECT]\n{CODE}\n[DONE]", CODE),
     "an echo after prose": (f"Here you are:\n\n[BEGIN]\n{CODE}\n[DONE]", CODE),
     "an echo and a second attempt": (f"[BEGIN]\n{CODE}\n\n[CORRECT]\n{OTHER}\n[DONE]", CODE),
     "a second attempt without done": (f"{CODE}\n\n{INSTRUCTION}\n\n[CORRECT]\n{OTHER}", CODE),
-    "a python fence": (f"```python\n{CODE}\n```\n[DONE]", CODE),
-    "a nameless fence": (f"```\n{CODE}\n```", CODE),
     "done inside the fence": (f"```python\n{CODE}\n[DONE]\n```", CODE),
-    "a fence in prose": (f"Sure! Here it is:\n\n```python\n{CODE}\n```\n\nThe function doubles.", CODE),
-    "an unclosed fence": (f"Sure!\n```python\n{CODE}", CODE),
-    "a closing fence alone": (f"{CODE}\n```\nThe function doubles.", CODE),
-    "the last of several fences": (f"First:\n```python\n{OTHER}\n```\nBetter:\n```python\n{CODE}\n```", CODE),
-    "a usage fence after the solution": (f"```python\n{CODE}\n```\nUse:\n```python\ndouble(2)\n```", CODE),
-    "a shell fence before the solution": (f"```bash\npip install x\n```\n```python\n{CODE}\n```", CODE),
     "a fence with no definition": ("Try:\n```python\nx = 2\n```\nand so on.", "x = 2"),
-    "prose before": (f"Here is the function you asked for:\n\n{CODE}", CODE),
     "prose after": (f"{CODE}\n\nThis multiplies the number by two.", CODE),
     "prose around": (f"For example, this works:\n{CODE}\nIt doubles.\nIsn't it nice?", CODE),
     "imports and prose": (f"The solution:\nimport math\n\n{CODE}\n\nDone.", f"import math\n\n{CODE}"),
@@ -267,21 +240,16 @@ EXTRACTIONS = {
         "Your code should pass these tests:\n\nassert f() == 1\n\n[BEGIN]\ndef f():\n    return 1\n[DONE]",
         CODE,
     ),
-    "the next task without its marker": (
-        f"{CODE}\n\nYou are an expert Python programmer, and here is your task: Write f.\n\n{OTHER}",
-        CODE,
-    ),
+    "the next task without its marker": (f"{CODE}\n\nYou are an expert Python programmer, and here is your task: Write f.\n\n{OTHER}", CODE),
     "a call cut off after the solution": (f"{CODE}\n\nprint(double(", CODE),
     "crlf": (f"{CODE}\n[DONE]".replace("\n", "\r\n"), CODE),
-    "crlf and a fence": (f"Sure!\n```python\n{CODE}\n```".replace("\n", "\r\n"), CODE),
     "nothing": ("", ""),
     "only the marker": ("[DONE]", ""),
-    "only blank": (" \n\n  \n[DONE]", ""),
     "only echoes": ("[BEGIN]\n[DONE]", ""),
     "only prose": ("Sorry, I cannot help with that.", ""),
     "only prose in lines": ("First, sort the list.\nThen take the largest.\n[DONE]", ""),
     "only prose in a fence": ("```\nI do not know\n```", ""),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("completion", "code"), EXTRACTIONS.values(), ids=EXTRACTIONS.keys())
@@ -327,43 +295,6 @@ def test_every_reference_solution_survives_answer_and_extraction(name):
         # Trailing blanks carry no meaning; all else is kept to the character.
         mangled = [p.task_id for p in problems if extract_code(wrap(p.code)) != p.code.strip("\n").rstrip()]
         assert mangled == []
-
-
-names = st.sampled_from(["f", "g", "total", "x1"])
-literals = st.one_of(
-    st.integers(-99, 99).map(repr),
-    st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF), max_size=12).map(repr),
-    st.sampled_from(["'```'", "'''\n```python\n'''", "'# not a comment'", "[]", "{'a': [1, 2]}"]),
-)
-bodies = st.lists(
-    st.one_of(literals.map("y = {}".format), st.just("if x:\n        y = x"), st.just("")), max_size=4
-)
-
-
-@st.composite
-def programs(draw):
-    parts = []
-    for _ in range(draw(st.integers(1, 3))):
-        kind = draw(st.sampled_from(["import", "constant", "function", "class"]))
-        name, literal = draw(names), draw(literals)
-        if kind == "import":
-            parts.append("import math")
-        elif kind == "constant":
-            parts.append(f"{name} = {literal}")
-        else:
-            body = "\n".join(f"    {line}" if line else "" for line in [*draw(bodies), f"return {literal}"])
-            function = f"def {name}(x):\n{body}"
-            parts.append(
-                function if kind == "function" else f"class {name.title()}:\n    a = {literal}\n\n{function}"
-            )
-    return "\n\n".join(parts)
-
-
-@settings(max_examples=100, deadline=None, database=None)
-@given(programs())
-def test_every_small_program_survives_answer_and_extraction(code):
-    ast.parse(code)
-    assert extract_code(answer(code)) == code
 
 
 @settings(max_examples=100, deadline=None, database=None)

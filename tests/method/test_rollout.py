@@ -83,45 +83,6 @@ def test_a_transcript_is_the_prompt_the_sampled_ids_and_the_instruction_to_the_t
     assert (first.code, second.code) == (WRONG, RIGHT)
 
 
-def test_wrong_then_right_is_a_correction(problem, executor):
-    generator = ScriptedGenerator(in_turn(answer(WRONG), answer(RIGHT)))
-    trajectories = rollout(begin([problem]), generator, executor, COCOS, num_turns=2)
-    assert [[v.passed for v in turn.result.verdicts] for turn in trajectories[0].turns] == [
-        [True, True, False],
-        [True, True, True],
-    ]
-    assert values(trajectories) == {
-        "acc_t1": 0.0,
-        "acc_t2": 1.0,
-        "delta_t1_t2": 1.0,
-        "i2c_t1_t2": 1.0,
-        "c2i_t1_t2": 0.0,
-        "better_t1_t2": 1.0,
-        "worse_t1_t2": 0.0,
-    }
-
-
-def test_reference_solutions_as_answers_score_1(executor):
-    problems = [
-        Problem(
-            str(n), f"Write a function that adds {n}.", (f"assert add(1) == {n + 1}", f"assert add(0) == {n}")
-        )
-        for n in range(5)
-    ]
-    references = {COCOS.first_turn(p): f"def add(x):\n    return x + {p.task_id}" for p in problems}
-    generator = ScriptedGenerator(lambda prompt: answer(references[prompt]))
-    trajectories = rollout(begin(problems), generator, executor, COCOS, num_turns=1)
-    assert values(trajectories) == {"acc_t1": 1.0}
-
-
-def test_unwinnable_problems_score_0(executor):
-    impossible = Problem("1", "Write f.", ("assert f() != f()", "assert False"))
-    generator = ScriptedGenerator(lambda prompt: answer("def f():\n    return 1"))
-    trajectories = rollout(begin([impossible]), generator, executor, COCOS, num_turns=2)
-    assert values(trajectories)["acc_t1"] == values(trajectories)["acc_t2"] == 0.0
-    assert [turn.result.num_passed for turn in trajectories[0].turns] == [0, 0]
-
-
 def test_an_answer_that_was_cut_off_is_closed_with_done(problem, executor):
     generator = ScriptedGenerator(
         in_turn(RIGHT + "\n# and so on", answer(RIGHT)), max_completion_length=len(RIGHT)
@@ -564,19 +525,12 @@ def test_with_feedback_a_counterexample_has_what_each_program_did(problem, execu
 
 
 def test_nothing_carried_every_prompt_is_the_first_and_every_sample_has_its_own_seed(problem, executor):
-    seeds = []
-
-    class SeededGenerator(ScriptedGenerator):
-        def generate(self, prompts, temperature, seeds_of_prompts=None):
-            seeds.append((temperature, seeds_of_prompts))
-            return super().generate(prompts, temperature)
-
-    generator = SeededGenerator(lambda prompt: answer(WRONG))
+    generator = Recorder(lambda prompt: answer(WRONG))
     rules = Rules(carry=Nothing(), early_stop=True, temperatures=(0.0, 0.8), seed=1)
     [played] = rollout(begin([problem]), generator, executor, COCOS, num_turns=3, rules=rules)
     assert len(prompts_of(played)) == 3 and len(set(prompts_of(played))) == 1
-    assert [temperature for temperature, _ in seeds] == [0.0, 0.8, 0.8]
-    assert len({seed for _, [seed] in seeds}) == 3
+    assert [temperature for temperature, _ in generator.calls] == [0.0, 0.8, 0.8]
+    assert len({seed for _, [seed] in generator.calls}) == 3
     assert [turn.feedback for turn in played.turns] == ["", "", ""]
     rows = [trajectory_from_row(trajectory_to_row(played), problem)]
     for trajectories in ([played], rows):

@@ -58,14 +58,8 @@ def warnings_of(text: str) -> list[str]:
 @pytest.mark.processes
 def test_a_dry_run_needs_no_weights_and_writes_no_files(bare_base, problems_file, tmp_path):
     done = command(
-        *(
-            sys.executable,
-            "train.py",
-            "--config",
-            "configs/toy/cocos.yaml",
-            "--model_name_or_path",
-            bare_base,
-        ),
+        *(sys.executable, "train.py", "--config", "configs/toy/cocos.yaml"),
+        *("--model_name_or_path", bare_base),
         *("--train_data", problems_file, "--dev_data", problems_file, "--output_dir", tmp_path / "out"),
         *("--global_batch_size", 8, "--per_device_train_batch_size", 4, "--max_steps", 30, "--dry_run"),
     )

@@ -96,7 +96,7 @@ def test_an_endpoint_is_evaluated_and_reported_without_torch_and_matplotlib(tmp_
     with endpoint_server.serve() as endpoint:
         endpoint.behaviours.append(endpoint_server.text("```python\ndef f(xs):\n    return xs\n```"))
         words = ("eval", "--generator", "api", "--base_url", endpoint.base_url, "--model_name_or_path", "m")
-        data = (
+        words += (
             "--test_data",
             "data/toy/test.jsonl",
             "--limit",
@@ -106,7 +106,7 @@ def test_an_endpoint_is_evaluated_and_reported_without_torch_and_matplotlib(tmp_
             "--output_dir",
             "out",
         )
-        done = without_torch(*words, *data, cwd=tmp_path)
+        done = without_torch(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "out/metrics.json").read_text())["num_trajectories"] == 2
     assert "for charts: pip install" in done.stdout
@@ -118,14 +118,11 @@ def test_an_endpoint_is_evaluated_and_reported_without_torch_and_matplotlib(tmp_
 @pytest.mark.parametrize(
     ("words", "needed"),
     [
-        (
-            ("eval", "--model_name_or_path", "m", "--test_data", TOY / "test.jsonl", "--output_dir", "o"),
-            "torch",
-        ),
+        (("eval", "--model_name_or_path", "m", "--test_data", TOY / "test.jsonl", "--output_dir", "o"), "torch"),
         (("train", "--train_data", "x", "--output_dir", "o", "--model_name_or_path", "m"), "transformers"),
         (("demo",), "torch"),
     ],
-)
+)  # fmt: skip
 def test_a_missing_package_is_named_with_the_command_that_installs_it(words, needed, tmp_path):
     done = without_torch(*words, cwd=tmp_path)
     assert done.returncode == 2 and "Traceback" not in done.stderr

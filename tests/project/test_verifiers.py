@@ -29,12 +29,9 @@ ANSWERS = {
     "spoiled": (RIGHT, WRONG),
     "lost": (WRONG, None),
     "silent": ("", RIGHT),
-    "hostile": (
-        "import os\nos._exit(0)",
-        "class E:\n    __eq__ = lambda *_: True\n\ndef f(x):\n    return E()",
-    ),
+    "hostile": ("import os\nos._exit(0)", "class E:\n    __eq__ = lambda *_: True\n\ndef f(x):\n    return E()"),
     "long": (f"{RIGHT}\n\nprint(", RIGHT),
-}
+}  # fmt: skip
 PROBLEMS = [
     Problem(name, f"Double a {name} number.", ("assert f(2) == 4",), hidden_test_list=("assert f(3) == 6",))
     for name in ANSWERS

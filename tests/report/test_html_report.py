@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-import subprocess
 import sys
 import tracemalloc
 from dataclasses import replace
@@ -22,7 +21,7 @@ from cocos.report.html_report import page_parts
 from cocos.report.report_files import save_report
 from cocos.trajectories import Trajectory, Turn
 from tests.support.browser import resize, start_browser, unnamed_controls
-from tests.support.paths import ROOT
+from tests.support.commands import succeed
 from tests.support.report import FAILED, INFRA_FAILURE, PASSED, evaluated, numbered, trajectory
 
 ATTACK = "</script><img src=x onerror=\"document.title='owned'\"><!-- <script> ]]> &lt;b&gt; {{script}}"
@@ -412,16 +411,9 @@ def test_a_large_run_is_shown_one_page_at_a_time(browser, tmp_path):
 @pytest.mark.processes
 @pytest.mark.nightly
 def test_an_evaluation_of_the_toy_over_five_turns_writes_a_working_page(browser, tmp_path):
-    command = [
-        sys.executable,
-        "test.py",
-        "--config",
-        "configs/toy/eval.yaml",
-        "--model_name_or_path",
-        "data/toy/base",
-    ]
-    command += ["--num_turns", "5", "--limit", "24", "--output_dir", str(tmp_path / "base")]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    words = ("--config", "configs/toy/eval.yaml", "--model_name_or_path", "data/toy/base")
+    words += ("--num_turns", 5, "--limit", 24, "--output_dir", tmp_path / "base")
+    succeed(sys.executable, "test.py", *words)
     metrics = json.loads((tmp_path / "base/metrics.json").read_text())["metrics"]
     opened = open_page(browser, tmp_path / "base/report.html", 390)
     shares = [f"{100 * metrics[f'acc_t{turn}']['value']:.1f}" for turn in range(1, 6)]

@@ -260,14 +260,6 @@ def test_a_difference_over_few_problems_has_no_interval_anywhere(tmp_path, capsy
     assert NO_INTERVAL_NOTE not in markdown_report(Report(runs(tmp_path, c=ONE_REPEATED)))
 
 
-def test_the_terminal_shows_the_same_numbers(tmp_path, capsys):
-    both = runs(tmp_path, base=TWO_TURNS, cocos=OTHER)
-    print_tables(Report(both, compare_runs(both)))
-    shown = capsys.readouterr().out
-    for number in ("50.0 [23.7, 76.3]", "20.0 [-17.2, 57.2]", "1 to 2", "50.0 → 30.0", "70.0 → 90.0"):
-        assert number in shown
-
-
 @pytest.mark.parametrize("width", [80, 100])
 def test_a_narrow_terminal_has_the_names_above_and_the_intervals_below(tmp_path, capsys, monkeypatch, width):
     name = "a-name-that-is-as-long-as-those-of-checkpoints-with-all-their-options"

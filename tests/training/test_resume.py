@@ -267,16 +267,8 @@ def test_boost_is_stopped_and_resumed_in_the_same_way(rows, tmp_path):
     """From checkpoint-1 of a whole run, stopped after update 2: its checkpoint-2 is the whole run's."""
     words = (
         *("boost/boost_train.py", "--config", "configs/toy/boost.yaml", "--train_data", rows),
-        *(
-            "--max_steps",
-            3,
-            "--global_batch_size",
-            8,
-            "--per_device_train_batch_size",
-            8,
-            "--disable_tqdm",
-            True,
-        ),
+        *("--max_steps", 3, "--global_batch_size", 8, "--per_device_train_batch_size", 8),
+        *("--disable_tqdm", True),
         *("--save_strategy", "steps", "--save_steps", 1, "--save_total_limit", 3),
     )
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
@@ -289,16 +281,8 @@ def test_boost_is_stopped_and_resumed_in_the_same_way(rows, tmp_path):
     moved = load_file(whole / "checkpoint-1/model.safetensors")
     assert any((before[key] != moved[key]).any() for key in before)
 
-    more = (
-        "--max_steps",
-        4,
-        "--learning_rate",
-        1e-3,
-        "--lr_scheduler_type",
-        "linear",
-        "--accept_changes",
-        True,
-    )
+    more = ("--max_steps", 4, "--learning_rate", 1e-3, "--lr_scheduler_type", "linear")
+    more += ("--accept_changes", True)
     end(process(*words, "--output_dir", whole, "--resume_from_checkpoint", "last", *more))
     last = state(whole / "checkpoint-4")["log_history"][-1]
     assert (last["step"], last["learning_rate"]) == (4, 2.5e-4)

@@ -82,20 +82,11 @@ def test_other_data_and_options_are_refused_by_name_and_recorded_if_they_are_acc
 
 
 def test_another_rank_of_the_adapter_and_another_base_model_are_refused_in_one_line(tmp_path):
-    lora = (
-        "--use_peft",
-        "--lora_target_modules",
-        "q_proj",
-        "v_proj",
-        "--train_data",
-        "t",
-        "--report_to",
-        "none",
-    )
+    lora = ("--use_peft", "--lora_target_modules", "q_proj", "v_proj", "--train_data", "t")
 
     def options(*more):
-        words = ("--model_name_or_path", TOY / "base", "--output_dir", tmp_path, *lora, *more)
-        return parse_options(CoCoSConfig, "", [str(word) for word in words])
+        words = ("--model_name_or_path", TOY / "base", "--output_dir", tmp_path, "--report_to", "none")
+        return parse_options(CoCoSConfig, "", [str(word) for word in (*words, *lora, *more)])
 
     save_json(run_record(options("--lora_r", 4), data_sha256={}), tmp_path / "run.json")
     other = ("--lora_r", 8, "--lora_alpha", 64, "--model_name_or_path", TOY / "feedback/base")
