@@ -134,7 +134,10 @@ def _server():
     with alone(folder):
         if not path.exists():
             words = [sys.executable, "-m", "tests.support.fork_server", str(path), str(run)]
-            server = subprocess.Popen(words, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL)
+            # In a session of its own, so that Ctrl-C leaves it to remove its folder.
+            server = subprocess.Popen(
+                words, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL, start_new_session=True
+            )
             while not path.exists():
                 assert server.poll() is None, "the server of Python commands could not start"
                 time.sleep(0.05)
