@@ -41,8 +41,13 @@ def _only(index: int, convert: Callable[[Any], Any]) -> Shape:
 
 # Ids of MBPP+, and what the arguments were before they became JSON.
 SHAPES: tuple[tuple[Shape, tuple[int, ...]], ...] = (
-    (_each(tuple), (2, 116, 132, 143, 222, 261, 273, 394, 399, 421, 424, 429, 470, 560, 579, 596, 616, 630,
-                    726, 740, 744, 809)),
+    (
+        _each(tuple),
+        (
+            *(2, 116, 132, 143, 222, 261, 273, 394, 399, 421, 424, 429, 470, 560, 579, 596, 616, 630, 726),
+            *(740, 744, 809),
+        ),
+    ),
     (_each(_tuples_in), (63, 64, 70, 94, 120, 237, 272, 299, 400, 409, 417, 438, 473, 614, 780)),
     (_each(lambda value: tuple(_tuples_in(value))), (259, 401, 445)),
     (_each(_all_tuples), (278, 580, 615, 791)),
@@ -52,7 +57,7 @@ SHAPES: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     (_only(0, lambda value: {key: tuple(items) for key, items in value.items()}), (722,)),
     (_only(0, complex), (252,)),
     (lambda arguments: (float(arguments[0]), complex(arguments[1])), (124,)),
-)  # fmt: skip
+)
 
 
 def from_humanevalplus(row: dict, place: Place) -> Converted:
