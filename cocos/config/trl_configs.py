@@ -40,6 +40,20 @@ WITHOUT_EFFECT = {
     "cache_implementation": None,
     "transformers_continuous_batching_config": None,
 }
+CONTINUOUS_BATCHING = (
+    "cannot stop at [DONE], so completions run on to --max_completion_length; "
+    "leave it out, or give --use_vllm true"
+)
+# Options that training cannot have, and why.
+REFUSED = {
+    "use_transformers_continuous_batching": CONTINUOUS_BATCHING,
+    "use_transformers_paged": CONTINUOUS_BATCHING,
+    "torch_compile": "gives a model without the cache that sampling needs; leave it out",
+    "vllm_enable_sleep_mode": "drops the engine's weights and cache after every turn, although the next "
+    "turn needs them; leave it out and lower --vllm_gpu_memory_utilization",
+    "sync_ref_model": "changes the reference model, but checkpoints do not contain it, so a resumed run "
+    "would differ from an uninterrupted one; leave it out",
+}
 # Options of transformers and TRL that results depend on, besides those that are declared with a role.
 INHERITED = (
     *("lr_scheduler_kwargs", "warmup_steps", "optim", "optim_args", "optim_target_modules", "max_grad_norm"),
@@ -73,11 +87,9 @@ class CoCoSConfig(CoCoSOptions, ModelConfig, RLOOConfig):
     disable_dropout: bool = option(
         "update",
         True,
-        "Turn off dropout, also LoRA's. It would add noise to the ratio of new to old probabilities.",
+        "Turn off dropout, also LoRA's: it adds noise to the ratio of new to old probabilities.",
     )
-    num_generations_eval: int | None = option(
-        "run", 1, "Greedy trajectories per --dev_data problem; leave it at 1."
-    )
+    num_generations_eval: int | None = option("run", 1, "Greedy trajectories per dev problem; leave it at 1.")
 
     def __post_init__(self) -> None:
         CoCoSOptions.__post_init__(self)
@@ -133,31 +145,15 @@ class CoCoSConfig(CoCoSOptions, ModelConfig, RLOOConfig):
                     "distribution, because the loss uses its log-probabilities; leave it at "
                     f"{neutral} and use --temperature"
                 )
-        if self.use_transformers_continuous_batching or self.use_transformers_paged:
-            raise ValueError(
-                "--use_transformers_continuous_batching cannot stop at [DONE], so completions run on to "
-                "--max_completion_length; leave it out, or give --use_vllm true"
-            )
         for name, neutral in WITHOUT_EFFECT.items():
             if getattr(self, name) != neutral:
                 raise ValueError(
                     f"--{name} has no effect, because CoCoSTrainer replaces TRL's rewards, advantages and "
                     "generation; leave it out"
                 )
-        if self.torch_compile:
-            raise ValueError(
-                "--torch_compile gives a model without the cache that sampling needs; leave it out"
-            )
-        if self.vllm_enable_sleep_mode:
-            raise ValueError(
-                "--vllm_enable_sleep_mode drops the engine's weights and cache after every turn, although "
-                "the next turn needs them; leave it out and lower --vllm_gpu_memory_utilization"
-            )
-        if self.sync_ref_model:
-            raise ValueError(
-                "--sync_ref_model changes the reference model, but checkpoints do not contain it, so a "
-                "resumed run would differ from an uninterrupted one; leave it out"
-            )
+        for name, reason in REFUSED.items():
+            if getattr(self, name):
+                raise ValueError(f"--{name} {reason}")
 
 
 def _fall_back_without_vllm(args: CoCoSConfig) -> None:
@@ -186,9 +182,8 @@ def _derive_values(args: BoostConfig | CoCoSConfig) -> None:
         has_bf16 = has_gpu and torch.cuda.is_bf16_supported(including_emulation=False)
         args.bf16 = has_bf16 and not args.fp16
     if args.global_batch_size is not None:
-        args.gradient_accumulation_steps = args.global_batch_size // (
-            args.per_device_train_batch_size * num_ranks()
-        )
+        batch_size = args.per_device_train_batch_size * num_ranks()
+        args.gradient_accumulation_steps = args.global_batch_size // batch_size
     if args.hub_token:
         # transformers saves the options beside every checkpoint (training_args.bin), and uploads them.
         os.environ["HF_TOKEN"], args.hub_token = args.hub_token, None

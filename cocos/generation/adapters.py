@@ -42,21 +42,20 @@ def load_trainable(name_or_path: str, init_kwargs: dict[str, Any], is_sharded: b
 
     """
     base = create_model_from_path(base_model(name_or_path), **init_kwargs)
-    return PeftModel.from_pretrained(
-        base, name_or_path, is_trainable=True, autocast_adapter_dtype=not is_sharded
-    )
+    casts = not is_sharded
+    return PeftModel.from_pretrained(base, name_or_path, is_trainable=True, autocast_adapter_dtype=casts)
 
 
 def merged(name_or_path: str) -> PreTrainedModel:
-    """Return an adapter's base model with the adapter added to its weights, all in float32.
+    """Return a model in float32: an adapter's base model with the adapter added to its weights.
 
     In float32 the sum is exact to 1e-7 of a weight. In bfloat16 an update below 1/512 of a weight would be
     lost.
     """
-    base = AutoModelForCausalLM.from_pretrained(
-        base_model(name_or_path), dtype=torch.float32, trust_remote_code=False
-    )
-    model: PreTrainedModel = PeftModel.from_pretrained(base, name_or_path).merge_and_unload()
+    name, plain = base_model(name_or_path), {"dtype": torch.float32, "trust_remote_code": False}
+    model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(name, **plain)
+    if is_adapter(name_or_path):
+        model = PeftModel.from_pretrained(model, name_or_path).merge_and_unload()
     return model
 
 
@@ -67,11 +66,6 @@ def export_model(name_or_path: str, folder: str, dtype: str = "float32") -> None
         dtype: Data type of the saved weights, by its name in torch.
 
     """
-    if is_adapter(name_or_path):
-        model = merged(name_or_path)
-    else:
-        model = AutoModelForCausalLM.from_pretrained(
-            name_or_path, dtype=torch.float32, trust_remote_code=False
-        )
+    model = merged(name_or_path)
     model.to(getattr(torch, dtype)).save_pretrained(folder)
     AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False).save_pretrained(folder)

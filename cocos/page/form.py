@@ -112,15 +112,7 @@ def example_title(problem: Problem) -> str:
 def models_of(options: PageOptions) -> list[str]:
     """Return the folders with a model or an adapter as `find_folders` orders them, then the endpoint."""
     found = find_folders(options.roots, *MODEL_FILES)
-    models = [
-        name
-        for name, folder in found.items()
-        if (
-            _has_base(folder, options.roots)
-            if is_adapter(str(folder))
-            else (folder / "config.json").is_file()
-        )
-    ]
+    models = [name for name, folder in found.items() if _is_model(folder, options.roots)]
     return [*models, ENDPOINT] if options.base_url else models
 
 
@@ -133,10 +125,12 @@ def model_title(model: str) -> str:
     return f"{model} ({kind}{size / 1e6:.3g} MB)"
 
 
-def _has_base(adapter: Path, roots: list[str]) -> bool:
-    """Return whether an adapter's base model is below a root, or a model of the hub."""
+def _is_model(folder: Path, roots: list[str]) -> bool:
+    """Return whether a folder has a model, or an adapter whose base is below a root or on the hub."""
+    if not is_adapter(str(folder)):
+        return (folder / "config.json").is_file()
     try:
-        base = adapter_base(adapter)
+        base = adapter_base(folder)
     except ValueError:  # a damaged file
         return False
     if not Path(base).exists():
@@ -185,12 +179,8 @@ def _protocols_of(model: str) -> list[str]:
 
 def choose_model(page: PageOptions, models: list[str]) -> dict[str, Any]:
     """Return the options of test.py that name the chosen model."""
-    model = st.selectbox(
-        *("Model", models),
-        format_func=model_title,
-        on_change=partial(_follow_model, page.examples),
-        **named("model"),
-    )
+    follow = partial(_follow_model, page.examples)
+    model = st.selectbox("Model", models, format_func=model_title, on_change=follow, **named("model"))
     if model != ENDPOINT:
         return {"model_name_or_path": model}
     name = st.text_input("Name of the model at the endpoint", **named("name"))
