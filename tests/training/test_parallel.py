@@ -35,6 +35,7 @@ COMMON = {
     "seed": 9,
 }
 COCOS = COMMON | {
+    "train_data": "data/toy/train.jsonl",
     "credit": "turn",
     "num_generations": 4,
     "num_iterations": 2,  # so that the ratio of new to old probabilities, and with it the loss, moves
@@ -79,9 +80,8 @@ needs_compiler = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Problems, dev problems that do not divide by two ranks, and Boost rows of unequal length."""
+    """Dev problems that do not divide by two ranks, and Boost rows of unequal length."""
     folder = tmp_path_factory.mktemp("data")
-    save_problems(toy_problems()[:250], folder / "train.jsonl")
     save_problems(toy_problems("dev")[:5], folder / "dev.jsonl")
     answers = [f"def mint(xs):\n    return {'sorted' * (i % 3 == 0)}(xs)[:{i}]\n[DONE]" for i in range(16)]
     rows = [{"prompt": f"problem {i}\n\n[BEGIN]\n", "completion": a} for i, a in enumerate(answers)]
@@ -104,12 +104,7 @@ def launch(data, tmp_path_factory, request):
                 script, options = "boost/boost_train.py", COMMON | {"global_batch_size": 8} | options
                 options |= {"train_data": data / "rows.jsonl", "eval_data": data / "rows.jsonl"}
             else:
-                script, options = (
-                    "train.py",
-                    COCOS
-                    | {name: data / f"{name[:-5]}.jsonl" for name in ("train_data", "dev_data")}
-                    | options,
-                )
+                script, options = "train.py", COCOS | {"dev_data": data / "dev.jsonl"} | options
             options |= {"output_dir": folder / name}
             given = {flag: value for flag, value in options.items() if value is not None}
             words = [word for flag, value in given.items() for word in (f"--{flag}", *str(value).split())]
