@@ -112,6 +112,7 @@ class Zygote:
         while goes_on:
             event, is_late = await_end(program, self.driver, control, deadline, self.watch)
             if event == ABANDONED:
+                program.kill(self.driver)  # it would go on writing while its files are removed
                 return False
             header = wire.read_exactly(control, wire.EVIDENCE_HEADER.size) if event else b""
             if len(header) < wire.EVIDENCE_HEADER.size:
