@@ -6,7 +6,6 @@ It imports no library that takes seconds: pytest-xdist's workers start after it 
 import functools
 import gc
 import importlib.metadata
-import os
 
 import pytest
 
@@ -17,8 +16,6 @@ from tests.support.paths import ROOT, TOY
 from tests.support.skips import remedies
 from tests.support.training import toy_problems
 
-# pytest-xdist sets the width of its own terminal; commands under test print as they do without one.
-os.environ.pop("COLUMNS", None)
 gc.disable()  # until all modules are imported: of their objects, none is garbage
 # transformers and TRL read the metadata of all packages, accelerate that of peft at every use of a model.
 for name in ("packages_distributions", "metadata"):

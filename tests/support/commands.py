@@ -16,6 +16,8 @@ from pathlib import Path
 from tests.support.paths import ROOT
 
 BIN = os.path.dirname(sys.executable)
+# pytest-xdist sets the width of its own terminal; commands under test print as they do without one.
+os.environ.pop("COLUMNS", None)
 ENVIRONMENT = os.environ | {
     "PATH": f"{BIN}:{os.environ['PATH']}",
     "OMP_NUM_THREADS": "1",
