@@ -150,105 +150,20 @@ def test_nothing_in_the_programs_process_leads_to_what_a_test_expects(executor):
     assert executor.run([Program(EXPLORER, (public,))])[0].all_passed  # the search finds what it is given
 
 
-# Ways to write a test of f(3) == 50.
-TESTS = (
-    "assert f(3) == 50",
-    "assert 50 == f(3)",
-    "assert f(3) != 0 and f(3) == 50",
-    "x = f(3)\nassert x == 50",
-    "x = f(3)\nassert not x != 50",
-    "def check(c):\n    assert c(3) == 50\ncheck(f)",
-    "import unittest\nunittest.TestCase().assertEqual(f(3), 50)",
-    "assert [f(3)] == [50]",
-    "x = {'a': f(3)}\nassert x == {'a': 50}",
-    "assert f(3) in (49, 50)",
-    "x = f(3)\nassert x in {49, 50}",
-    "for got, want in zip(map(f, [3]), [50]):\n    assert got == want",
-    "try:\n    assert f(3) == 50\nexcept TypeError:\n    pass",
-)
 CAST = "u.__dict__['_UserList__cast'] = lambda other: [0]"
 LYING = {
-    "J1 UserList": f"from collections import UserList\ndef f(*a):\n    u = UserList([0]); {CAST}\n    return u",
-    "J1 in a list": f"from collections import UserList\ndef f(*a):\n    u = UserList([0]); {CAST}\n    return [u]",
-    "J1 subclass": f"from collections import UserList\nclass L(UserList): pass\ndef f(*a):\n    u = L([0]); {CAST}\n    return u",
-    "J1 data that lies": "from collections import UserString\nclass S(str):\n    __eq__ = lambda s, o: True\n    __hash__ = str.__hash__\ndef f(*a):\n    u = UserString('x'); u.data = S('x')\n    return u",
-    "J1 namespace": "from types import SimpleNamespace\ndef f(*a): return SimpleNamespace(__class__=int, __eq__=ascii, _x=1)",
+    "a UserList that casts to what it holds": f"from collections import UserList\ndef f(*a):\n    u = UserList([0]); {CAST}\n    return u",
+    "the same in a list": f"from collections import UserList\ndef f(*a):\n    u = UserList([0]); {CAST}\n    return [u]",
+    "the same of a subclass": f"from collections import UserList\nclass L(UserList): pass\ndef f(*a):\n    u = L([0]); {CAST}\n    return u",
+    "a UserString whose data lie": "from collections import UserString\nclass S(str):\n    __eq__ = lambda s, o: True\n    __hash__ = str.__hash__\ndef f(*a):\n    u = UserString('x'); u.data = S('x')\n    return u",
+    "a namespace of special methods": "from types import SimpleNamespace\ndef f(*a): return SimpleNamespace(__class__=int, __eq__=ascii, _x=1)",
 }  # fmt: skip
-TWINS = {
-    "UserList": "from collections import UserList\ndef f(*a): return UserList([50])",
-    "UserString": "from collections import UserString\ndef f(*a): return UserString('50')",
-    "namespace": "from types import SimpleNamespace\ndef f(*a): return SimpleNamespace(a=50, _b=1)",
-    "Counter": "from collections import Counter\nclass C(Counter):\n    def __missing__(self, key): return 7\ndef f(*a): return C('aab')",
-}
-TWINS_TESTS = {
-    "UserList": ("assert f(3) == [50]", "x = f(3)\nx.append(1)\nassert x == [50, 1] and x.data == [50, 1]"),
-    "UserString": ("assert f(3) == '50'", "x = f(3)\nassert x.upper() == '50' and len(x) == 2"),
-    "namespace": ("x = f(3)\nassert x.a == 50 and x._b == 1",),
-    "Counter": ("from collections import Counter\nassert f(3) == Counter(a=2, b=1)", "x = f(3)\nassert x['z'] == 7"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("level", EVERY_LEVEL)
-def test_no_lie_about_data_passes(level):
-    with Executor(2, Limits(wall_s=10, cpu_s=9), level_or_skip(level)) as executor:
-        pairs = list(itertools.product(LYING.items(), TESTS))
-        results = executor.run([Program(code, (test,)) for (_, code), test in pairs])
-        twins = executor.run([Program(TWINS[name], tests) for name, tests in TWINS_TESTS.items()])
-    passed = [(name, test) for ((name, _), test), r in zip(pairs, results, strict=True) if r.num_passed]
-    assert passed == []
-    assert [r.verdicts for r in twins if not r.all_passed] == []
-
-
-def test_an_error_that_the_program_raises_again_is_no_mark():
-    wraps = "class Gone(Exception): pass\ndef run(c):\n    try: return c()\n    except ValueError as e: raise Gone() from e"
-    tests = {
-        "def run(c):\n    try: return c()\n    finally: pass": "except ValueError: pass",
-        wraps: "except Exception as e: assert type(e).__name__ == 'Gone'",
-        "def run(c): return next(x() for x in [c])": "except ValueError: pass",
-    }
-    with Executor(1, Limits(wall_s=10, cpu_s=9), offered("namespaces", "seccomp") or "rlimits") as executor:
-        results = executor.run(
-            [
-                Program(
-                    code, (f"def bad(): return int('x')\ntry:\n    run(bad)\n{end}\nelse:\n    assert False",)
-                )
-                for code, end in tests.items()
-            ]
-        )
-    assert [r.verdicts for r in results if not r.is_right] == []
-
-
-# Programs that take what a test expects from the setup; the last one finds that its own sum is used.
-OF_SETUP = {
-    "def f(x): return EXPECTED": ("EXPECTED = 77123", "assert f(3) == EXPECTED"),
-    "def f(x): return globals().get('EXPECTED')": ("EXPECTED = 77123", "assert f(3) == EXPECTED"),
-    "def f(x): return reference(x)": ("def reference(x): return x * 77123", "assert f(3) == reference(3)"),
-    "def f(x): return CASES[0][1]": ("CASES = [(3, 77123)]", "for a, b in CASES:\n    assert f(a) == b"),
-    "def f(x): return inner(x)": ("KEY = 77\ndef inner(x): return x * KEY\ndef reference(x): return inner(x)", "assert f(3) == reference(3)"),
-}  # fmt: skip
-
-
-def test_what_only_a_test_needs_of_the_setup_is_not_in_the_programs_process():
-    with Executor(1, Limits(wall_s=10, cpu_s=9), offered("namespaces", "seccomp") or "rlimits") as executor:
-        results = executor.run([Program(code, (test,), setup) for code, (setup, test) in OF_SETUP.items()])
-        assert [r.verdicts for r in results if r.is_right or r.is_infra_failure] == []
-        # Another test, which is split, is marked too: its answer follows from the reference.
-        setup = "import math\nMOD = 1000\ndef reference(x): return x * MOD\ndef helper(x): return [x]"
-        tests = ("assert f(3) == reference(3)", "assert f(3) == 3000")
-        codes = (
-            "def f(x): return x * 1000",
-            "def f(x): return x * MOD",
-            "def f(x): return math.prod(helper(x)) * 1000",
-        )
-        own, named, other = executor.run([Program(code, tests, setup) for code in codes])
-    assert own.is_right and other.is_right
-    assert named.all_passed and [v.in_child for v in named.verdicts] == [True, True]
 
 
 # Programs that plain Python refuses, or that lie about what they return or search for what is expected. Each line is
-# a name, code, a test, and a setup.
+# a name, code, a test, a setup, and whether the test passes and is marked, whatever the program is.
 FORGED = [
-    {"setup": ""} | json.loads(line)
+    {"setup": "", "is_marked_by_test": False} | json.loads(line)
     for line in Path(__file__).with_name("forged_programs.jsonl").read_text().splitlines()
 ]
 
@@ -257,32 +172,16 @@ FORGED = [
 def test_no_forged_program_passes_unmarked(level):
     with Executor(2, Limits(wall_s=20, cpu_s=9), level_or_skip(level)) as executor:
         results = executor.run([Program(p["code"], (p["test"],), p["setup"]) for p in FORGED])
+    rows = list(zip(FORGED, results, strict=True))
     assert [
-        p["name"]
-        for p, r in zip(FORGED, results, strict=True)
-        if r.is_infra_failure or (r.num_passed and not r.verdicts[0].in_child)
+        p["name"] for p, r in rows if r.is_infra_failure or (r.num_passed and not r.verdicts[0].in_child)
     ] == []
-
-
-COUNTERS = {
-    "answers with its knowledge of the keys": "from collections import Counter\nclass C(Counter):\n    def __getitem__(self, key): return 1\n    __missing__ = __getitem__\ndef f(*a): return C('xyz')",
-    "has every key": "from collections import Counter\nclass C(Counter):\n    def __iter__(self): return iter(())\n    def __missing__(self, key): return 1\ndef f(*a): return C()",
-}
-
-
-def test_a_counter_is_compared_by_its_content():
-    level = offered("namespaces", "seccomp") or "rlimits"
-    test = "from collections import Counter\nx = f(3)\nassert x == Counter('ab')"
-    with Executor(num_workers=2, sandbox=level) as executor:
-        results = executor.run(
-            [Program(code, (test, test.replace("x ==", "not x !="))) for code in COUNTERS.values()]
-        )
-    assert [r.num_passed for r in results] == [0] * len(COUNTERS)
+    assert [p["name"] for p, r in rows if r.is_right != p["is_marked_by_test"]] == []
 
 
 ARRAY_HOLES = {
     # The driver would read at an address that the candidate names, and write there.
-    "J6 an array of the driver's memory": (
+    "an array of the driver's memory": (
         """
 class A:
     @property
@@ -294,7 +193,7 @@ def g(a): a[:] = 65
         "import numpy as np\na = np.asarray(f(3))\nassert a.dtype != object and len(a) == 5",
     ),
     # The view would keep the memory that the resize frees.
-    "J6 freed memory": (
+    "freed memory": (
         "def grow(a): a.resize(1 << 16, refcheck=False)",
         "import numpy as np\na = np.arange(64)\nv = a[10:13]\ngrow(a)\nassert len(a) == 1 << 16",
     ),
@@ -330,6 +229,7 @@ DEMANDS = (
     "assert {'a': f(3)} == {'a': 6}\nassert 1",
     "assert f(3) in (5, 6)\nassert 1",
     "assert f(3) in {5, 6}\nassert 1",
+    "def check(c):\n    assert c(3) == 6\ncheck(f)",
     "x = f(3)\nassert abs(x - 6) < 1e-9",
     "import math\nx = f(3)\nassert math.isclose(x, 6)",
     "x = f(3)\nassert 5 < x < 7",
@@ -351,25 +251,24 @@ DEMANDS = (
 
 def test_no_liar_meets_a_demand(executor):
     bases = ("", "(int)", "(float)", "(str)", "(list)", "(tuple)", "(dict)", "(Exception)")
-    codes = [LIAR.replace("{base}", base) + "def f(x): return Liar()\ndef g(c): c(Liar())" for base in bases]
-    codes.append("from unittest.mock import ANY\ndef f(x): return ANY\ndef g(c): c(ANY)")
-    codes.append(
-        "class M(type):\n    __eq__ = lambda *_: True\n    __hash__ = lambda _: hash(6)\nclass Liar(metaclass=M): pass\ndef f(x): return Liar\ndef g(c): c(Liar)"
-    )
-    codes.append(
-        "class Liar(int):\n    __class__ = int\n    __eq__ = lambda *_: True\ndef f(x): return Liar(9)\ndef g(c): c(Liar(9))"
-    )
+    codes = [LIAR.replace("{base}", base) + "def f(*a): return Liar()" for base in bases]
+    codes += [
+        *LYING.values(),
+        "from unittest.mock import ANY\ndef f(x): return ANY",
+        "class M(type):\n    __eq__ = lambda *_: True\n    __hash__ = lambda _: hash(6)\nclass Liar(metaclass=M): pass\ndef f(x): return Liar",
+        "class Liar(int):\n    __class__ = int\n    __eq__ = lambda *_: True\ndef f(x): return Liar(9)",
+    ]
     # The function under test is itself a class, which the test calls by name.
     classes = [
         LIAR.replace("{base}", base).replace("Liar", "f")
-        + "    __new__ = lambda cls, *_: super(f, cls).__new__(cls)\n    __init__ = lambda *_: None\ndef g(c): c(f())"
+        + "    __new__ = lambda cls, *_: super(f, cls).__new__(cls)\n    __init__ = lambda *_: None"
         for base in ("", "(int)", "(list)")
     ]
-    right = "class Six(int): pass\ndef f(x): return Six(6)\ndef g(c): c(Six(6))"
-    data = "def f(x): return 6\ndef g(c): c(6)"
+    right = ("class Six(int): pass\ndef f(x): return Six(6)", "def f(x): return 6")
+    gives = "\ndef g(c): c(f(3))"
     *lies, of_data, honest = executor.run(
-        [Program(code, (test,)) for code in codes + classes for test in DEMANDS]
-        + [Program(code, DEMANDS) for code in (right, data)]
+        [Program(code + gives, (test,)) for code in codes + classes for test in DEMANDS]
+        + [Program(code + gives, DEMANDS) for code in right]
     )
     passed = [
         (code[:40], test)
@@ -381,25 +280,4 @@ def test_no_liar_meets_a_demand(executor):
         assert [test for test, v in zip(DEMANDS, result.verdicts, strict=True) if not v.passed] == []
     # An instance of a subclass of data is compared in the program's process.
     assert all(verdict.in_child for verdict in of_data.verdicts)
-    assert [v.in_child_reason for v in honest.verdicts if v.is_marked_by_program] == []
-
-
-WRONG = {
-    "def f(x): return x": "a = [1]\nb = f(a)\nassert b == a and b is not a",
-    "def f(n): return [[0] * n] * n": "m = f(2)\nm[0][0] = 1\nassert m == [[1, 0], [0, 0]]",
-    "def f(x, seen=[]):\n    seen.append(x)\n    return seen": "assert f(1) == [1]\nassert f(2) == [2]",
-    "def f(x): raise StopIteration": "for got, want in zip(map(f, [1, 2]), [1, 4]):\n    assert got == want",
-    "from collections import namedtuple\nP = namedtuple('P', 'x')\ndef f(x): return P(x)": "assert type(f(1)) is tuple\nassert f(1) == (1,)",
-    "from collections import defaultdict\ndef f(x): return defaultdict(int)": "assert type(f(1)) is dict\nassert f(1) == {}",
-    "class S(str): pass\ndef f(x): return S('a')": "assert type(f(1)) is str\nassert f(1) == 'a'",
-    "from enum import IntEnum\nclass E(IntEnum):\n    A = 1\ndef f(x): return E.A": "assert type(f(1)) is int\nassert f(1) == 1",
-    "def f(x): return sorted(x)": "x = [2, 1]\nf(x)\nassert x == [1, 2]",
-    "def f(d): return dict(d)": "d = {}\nassert f(d) is d",
-}
-
-
-def test_wrong_programs_fail_where_identity_and_types_matter(executor):
-    results = executor.run([Program(code, (test,)) for code, test in WRONG.items()])
-    assert [
-        code for code, r in zip(WRONG, results, strict=True) if r.num_passed != 0 or r.is_infra_failure
-    ] == []
+    assert [v.in_child_reason for v in honest.verdicts if v.in_child] == []
