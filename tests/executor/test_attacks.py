@@ -17,10 +17,8 @@ ANSWERS = "\ndef answer(): return 42\n"
 
 @pytest.fixture(scope="module", params=EVERY_LEVEL)
 def executor(request):
-    os.environ["COCOS_CANARY"] = "canary-in-the-environment"
     with Executor(num_workers=2, sandbox=level_or_skip(request.param), limits=Limits(wall_s=20)) as executor:
         yield executor
-    del os.environ["COCOS_CANARY"]
 
 
 def attack(executor: Executor, code: str, *tests: str, limits: Limits = BRIEF) -> ExecutionResult:
@@ -44,46 +42,30 @@ def assert_contained(executor: Executor, code: str, *tests: str, limits: Limits 
     assert result.all_passed, result
 
 
-def test_the_home_cannot_be_read(executor):
+def test_no_private_file_can_be_read(executor):
     home = Path.home()
     private = sorted(entry.name for entry in home.iterdir() if entry.name != ".pyenv")
+    paths = [
+        "/etc/shadow",
+        "/proc/1/mem",
+        "/proc/1/environ",
+        "/root/.bash_history",
+        "/dev/mem",
+        "/proc/kcore",
+    ]
     code = f"""
 import os
-def seen():
+def listed():
     try: return sorted(set(os.listdir({str(home)!r})) & set({private!r}))
     except OSError: return []
-"""
-    assert_contained(executor, code, "assert seen() == []")
-
-
-def test_the_repository_cannot_be_read(executor):
-    here = str(Path(__file__).resolve())
-    code = f"def seen():\n    try: return open({here!r}).read(1) != ''\n    except OSError: return False"
-    assert_contained(executor, code, "assert seen() == False")
-
-
-def test_the_environment_cannot_be_read(executor):
-    code = """
-import glob, os
-def seen():
-    texts = [repr(dict(os.environ))]
-    for path in glob.glob('/proc/*/environ'):
-        try: texts.append(open(path).read())
+def read():
+    done = []
+    for path in {[*paths, str(Path(__file__).resolve())]!r}:
+        try: done += [path] if open(path, 'rb').read(1) else []
         except OSError: pass
-    return [text for text in texts if 'canary-in-the-' + 'environment' in text]
+    return done
 """
-    assert_contained(executor, code, "assert seen() == []")
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["/etc/shadow", "/proc/1/mem", "/proc/1/environ", "/root/.bash_history", "/dev/mem", "/proc/kcore"],
-)
-def test_a_private_file_cannot_be_read(executor, path):
-    code = (
-        f"def read():\n    try: return open({path!r}, 'rb').read(1) != b''\n    except OSError: return False"
-    )
-    assert_contained(executor, code, "assert read() == False")
+    assert_contained(executor, code, "assert listed() == []", "assert read() == []")
 
 
 def test_another_jobs_files_cannot_be_read(executor):
@@ -144,11 +126,8 @@ def reached():
 
 
 def test_a_fork_bomb_is_contained(executor):
-    attack(
-        executor,
-        "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
-        "assert 1 == answer()",
-    )
+    code = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
+    attack(executor, code, "assert 1 == answer()")
     assert executor.run([GOOD])[0].all_passed
 
 
@@ -173,38 +152,9 @@ def test_an_endless_value_is_cut_off(executor):
     assert result.verdicts[0].error_type == "OutputLimit"
 
 
-def test_the_scratch_folder_cannot_be_filled_beyond_its_size(executor):
-    if executor.isolation == "seccomp":
-        pytest.skip("level seccomp limits the size of each file, not their sum")
-    code = """
-import os, tempfile
-def fill():
-    folder, total = tempfile.gettempdir(), 0
-    for number in range(10000):
-        try:
-            with open(f'{folder}/{number}', 'wb', buffering=0) as file: total += file.write(bytes(1 << 20))
-        except OSError: break
-    return total
-"""
-    assert_contained(executor, code, f"assert fill() < {80 << 20}", limits=Limits(wall_s=20, cpu_s=15))
-    assert_contained(
-        executor,
-        "import os, tempfile\ndef left(): return os.listdir(tempfile.gettempdir())",
-        "assert left() == []",
-    )
-
-
-def test_a_single_file_cannot_exceed_its_limit(executor):
-    code = "import tempfile\ndef size():\n    f = tempfile.TemporaryFile(buffering=0)\n    try:\n        for _ in range(100): f.write(bytes(1 << 20))\n    except OSError: pass\n    return f.tell()"
-    assert_contained(executor, code, f"assert size() <= {16 << 20}")
-
-
 def test_a_hang_in_c_is_ended(executor):
-    result = attack(
-        executor,
-        "def answer(): return len(str(10 ** 10 ** 7)) or sum(range(10 ** 12))",
-        limits=Limits(wall_s=2, cpu_s=1),
-    )
+    code = "def answer(): return len(str(10 ** 10 ** 7)) or sum(range(10 ** 12))"
+    result = attack(executor, code, limits=Limits(wall_s=2, cpu_s=1))
     assert result.num_passed == 0
 
 
@@ -281,13 +231,24 @@ STATES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_no_state_is_left_for_the_next_program(executor, state):
-    leave, look = STATES[state]
-    for _ in range(2):
-        attack(executor, leave + ANSWERS)
-    results = executor.run([Program(look + f"\nn = {n}", ("assert left() == []",)) for n in range(4)])
-    assert all(result.all_passed for result in results), results
+def test_no_state_is_left_for_the_next_program(executor):
+    # Two workers, so two programs leave it and four look for it.
+    jobs = [
+        (state, Program(f"{code}\nn = {n}", (test,)))
+        for state, (leave, look) in STATES.items()
+        for code, test, times in (
+            (leave + ANSWERS, "assert answer() == 42", 2),
+            (look, "assert left() == []", 4),
+        )
+        for n in range(times)
+    ]
+    results = executor.run([program for _, program in jobs])
+    outages = [
+        (state, r.infra_error) for (state, _), r in zip(jobs, results, strict=True) if r.is_infra_failure
+    ]
+    assert outages == []
+    looks = [(job, r) for job, r in zip(jobs, results, strict=True) if "left()" in job[1].test_list[0]]
+    assert [(state, r.verdicts) for (state, _), r in looks if not r.all_passed] == []
 
 
 def test_exhausted_descriptors_do_not_affect_other_programs(executor):
@@ -302,23 +263,15 @@ def test_deep_recursion_affects_only_its_own_program(executor):
 
 
 def test_a_crash_of_the_interpreter_is_an_error_of_its_program(executor):
-    result = attack(
-        executor,
-        "import ctypes\ndef answer(): ctypes.string_at(0)",
-        "assert answer() == 42",
-        "assert answer() == 42",
-    )
-    assert (
-        statuses(result) == [Status.ERROR, Status.NOT_RUN]
-        and result.verdicts[0].error_type == "ProcessKilled"
-    )
+    code = "import ctypes\ndef answer(): ctypes.string_at(0)"
+    result = attack(executor, code, *["assert answer() == 42"] * 2)
+    assert statuses(result) == [Status.ERROR, Status.NOT_RUN]
+    assert result.verdicts[0].error_type == "ProcessKilled"
 
 
 def test_a_stopped_process_is_ended_like_a_hanging_one(executor):
-    result = attack(
-        executor, "import os, signal\ndef answer():\n    os.kill(os.getpid(), signal.SIGSTOP)\n    return 41"
-    )
-    assert result.num_passed == 0
+    code = "import os, signal\ndef answer():\n    os.kill(os.getpid(), signal.SIGSTOP)\n    return 41"
+    assert attack(executor, code).num_passed == 0
 
 
 def test_no_privilege_can_be_regained(executor):

@@ -9,7 +9,9 @@ import textwrap
 import pytest
 
 from cocos.executor import Executor, Limits, Program
-from tests.support.executor import EVERY_LEVEL, level_or_skip, offered
+from tests.support.executor import EVERY_LEVEL, level_or_skip
+
+pytestmark = pytest.mark.processes
 
 ASSERTS = ("assert add(1, 2) == 3", "assert add(-1, 5) == 4", "assert add(20, 22) == 42")
 CHECK = (
@@ -162,7 +164,6 @@ SEARCHES = {
 HONEST_WORD = "\nWORDS = {1: 'heliotrope-one', 2: 'heliotrope-two'}\ndef word(n): return WORDS[n]\n"
 
 
-# How a test is judged does not depend on the level.
 @pytest.fixture(scope="module", params=EVERY_LEVEL)
 def executor(request):
     with Executor(
@@ -171,11 +172,6 @@ def executor(request):
         yield executor
 
 
-def test_there_are_forty_cheats_or_more():
-    assert len(CHEATS) + len(SEARCHES) >= 40
-
-
-@pytest.mark.processes
 @pytest.mark.parametrize("tests", [ASSERTS, CHECK], ids=["asserts", "check"])
 def test_no_cheat_passes_a_test_and_every_honest_twin_passes_all(executor, tests):
     programs = [Program(code, tests) for pair in CHEATS.values() for code in pair]
@@ -197,37 +193,3 @@ def test_no_program_finds_the_expected_value(executor, tests):
     }
     results = executor.run([Program(code, tests) for code in twins.values()])
     assert {name: r for name, r in zip(twins, results, strict=True) if not r.all_passed} == {}
-
-
-# Tests with conditions other than `==`: (a cheat, a right program).
-CONDITIONS = {
-    "assert math.isclose(add(1, 2), 3.0)": ("class A(float):\n    __sub__ = __rsub__ = lambda *_: 0.0\n    __abs__ = lambda _: 0.0\ndef add(a, b): return A(9)", RIGHT),
-    "assert abs(add(1, 2) - 3) < 1e-6": ("class A:\n    __sub__ = __rsub__ = lambda *_: 0.0\ndef add(a, b): return A()", RIGHT),
-    "assert add(1, 2) in (3, 33)": ("class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()", RIGHT),
-    "assert 3 in add(1, 2)": ("class A:\n    __contains__ = lambda *_: True\n    __iter__ = lambda _: iter([3])\ndef add(a, b): return A()", "def add(a, b): return [a + b]"),
-    "assert not add(1, 2)": ("class A:\n    __bool__ = lambda _: False\ndef add(a, b): return A()", "def add(a, b): return []"),
-    "assert add(1, 2) is None": ("class A:\n    __class__ = type(None)\ndef add(a, b): return A()", "def add(a, b): return None"),
-    "assert set(add(1, 2)) == {3}": ("class A:\n    __iter__ = lambda _: iter([B()])\nclass B:\n    __hash__ = lambda _: 3\n    __eq__ = lambda *_: True\ndef add(a, b): return A()", "def add(a, b): return [a + b]"),
-    "assert sorted(add(1, 2)) == [3]": ("sorted = lambda x: x\nclass A(list):\n    __eq__ = lambda *_: True\ndef add(a, b): return A()", "def add(a, b): return {a + b}"),
-    "assert len(add(1, 2)) == 3": ("class N(int):\n    __eq__ = lambda *_: True\nlen = lambda _: N(7)\ndef add(a, b): return []", "def add(a, b): return [0] * (a + b)"),
-    "assert isinstance(add(1, 2), int) and add(1, 2) == 3": ("class A(int):\n    __eq__ = lambda *_: True\ndef add(a, b): return A(9)", RIGHT),
-    "assert 2 < add(1, 2) < 4": ("class A:\n    __lt__ = __gt__ = lambda *_: True\ndef add(a, b): return A()", RIGHT),
-    "assert add(1, 2) != 4": ("class A:\n    __ne__ = lambda *_: True\ndef add(a, b): return A()", RIGHT),
-    "assert all(x == 3 for x in [add(1, 2), add(2, 1)])": ("class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()", RIGHT),
-    "assert [add(i, i) for i in range(3)] == [0, 2, 4]": ("class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()", RIGHT),
-    "assert (add(1, 2) == 3) == True": ("class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()", RIGHT),
-    "assert add(1, 2) == 3 if add(1, 2) else False": ("class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()", RIGHT),
-    "assert str(add(1, 2)) == '3'": ("class S(str):\n    __eq__ = lambda *_: True\nstr = lambda _: S('x')\ndef add(a, b): return 0", RIGHT),
-    "try:\n    add('1', 2)\nexcept TypeError:\n    pass\nelse:\n    assert False": ("def add(a, b):\n    import os\n    os._exit(0)", RIGHT),
-    "x = [3, 1]\nadd(x, [2])\nassert x == [1, 2, 3]": ("class L(list):\n    __eq__ = lambda *_: True\ndef add(a, b): a[:] = L([9])", "def add(a, b):\n    a += b\n    a.sort()"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["namespaces"])
-def test_conditions_other_than_equality_pass_a_right_program_and_no_cheat(name):
-    with Executor(num_workers=2, sandbox=offered(name, "seccomp") or level_or_skip(name)) as executor:
-        for test, (wrong, right) in CONDITIONS.items():
-            wrong_result, right_result = executor.run([Program(wrong, (test,)), Program(right, (test,))])
-            if test != "assert not add(1, 2)":  # which each false value meets
-                assert not wrong_result.is_right, (test, wrong_result)
-            assert right_result.all_passed and not right_result.verdicts[0].in_child, (test, right_result)

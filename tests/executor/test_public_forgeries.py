@@ -80,9 +80,10 @@ for name, text in files.items(): open(name, "w").write(text)
     assert passes(executor, plants + WRONG, tests=(*ASSERTS, *tests)) == []
 
 
-def test_a_program_that_exits_with_status_0_passes_nothing(executor):
-    exits = ("sys.exit(0)", "os._exit(0)", "raise SystemExit(0)", "os.kill(os.getpid(), 9)")
-    codes = [f"import os, sys{WRONG}{act}" for act in exits]
+def test_a_program_that_exits_with_status_0_or_prints_a_result_passes_nothing(executor):
+    exits = ("sys.exit(0)", "os._exit(0)", "raise SystemExit(0)", "exit()", "os.kill(os.getpid(), 9)")
+    prints = """print('[0, 0.1, ["passed"]]')"""
+    codes = [f"import os, sys{WRONG}{prints}\n{act}" for act in (*exits, "pass", "if 0: \\", "'''")]
     codes += [f"import os, sys\ndef f(x): {act}" for act in exits]
     codes.append(f"import atexit, os\natexit.register(os._exit, 0){WRONG}")
     assert passes(executor, *codes) == []
