@@ -57,9 +57,8 @@ class Log:
             yield " ".join([f"{family:40}", *(f"{self.counts[family, column]:15}" for column in OUTCOMES)])
         for (kind, family), n in Counter((h["kind"], h["family"]) for h in self.holes).most_common():
             yield f"HOLE {kind}: {family} ({n})"
-        refused, right = (
-            sum(self.counts[f, outcome] for f in HONEST) for outcome in (REFUSED_HONEST, "right")
-        )
+        refused = sum(self.counts[family, REFUSED_HONEST] for family in HONEST)
+        right = sum(self.counts[family, "right"] for family in HONEST)
         yield f"{self.counts.total()} programs, {len(self.holes)} holes"
         yield f"honest tests: {right} passed, {refused} refused ({refused / max(right + refused, 1):.2%})"
 
@@ -83,11 +82,8 @@ def main(argv: list[str] | None = None) -> int:
         while (elapsed := time.monotonic() - start) < 60 * args.minutes:
             numbers = range(log.next_round, log.next_round + ROUNDS_PER_BATCH)
             log.append(numbers.stop, *adversary.run(numbers))
-            print(
-                f"\r{elapsed / 60:5.1f} min  {log.counts.total()} programs  {len(log.holes)} holes",
-                end="",
-                flush=True,
-            )
+            state = f"{elapsed / 60:5.1f} min  {log.counts.total()} programs  {len(log.holes)} holes"
+            print(f"\r{state}", end="", flush=True)
     print("", *log.table(), f"log: {log.path}", sep="\n")
     return bool(log.holes)
 

@@ -272,9 +272,8 @@ def _patcher(chance: random.Random, form: Form) -> Cheat:
     is_own_end = chance.random() < 0.5
     name = chance.choice(list(_OWN_ENDS if is_own_end else _PATCHED))
     answers = [a for a in _ANSWERS.values() if "type(s)" not in a and "_exit" not in a]
-    nodes = [
-        repr(node) for node in (*test_forgeries.NODES, True, 9, ["l", 4, None, 9], ["l", 4, None, ["@", 2]])
-    ]
+    others = (True, 9, ["l", 4, None, 9], ["l", 4, None, ["@", 2]])
+    nodes = [repr(node) for node in (*test_forgeries.NODES, *others)]
     words = {"NODE": chance.choice(nodes), "OTHER": chance.choice(nodes)}
     words |= {"ANSWER": f"({chance.choice(answers)})", "KEEP": _KEEP, "HARNESS": _HARNESS}
     words |= {
@@ -308,15 +307,9 @@ def _node(chance: random.Random, depth: int = 3) -> object:
 
 def _forger(chance: random.Random, form: Form) -> Cheat:
     """Return a program that answers the driver itself, with messages of its own."""
-    messages: list = [
-        [
-            chance.choice("vve"),
-            _node(chance),
-            chance.choice(([], [], [[chance.choice((1, 2, 3)), _node(chance)]])),
-            [],
-        ]
-        for _ in range(chance.choice((1, 2, 4, 8)))
-    ]
+    changes = ([], [], [[chance.choice((1, 2, 3)), _node(chance)]])
+    count = chance.choice((1, 2, 4, 8))
+    messages = [[chance.choice("vve"), _node(chance), chance.choice(changes), [], []] for _ in range(count)]
     messages[0] = chance.choice((messages[0], chance.choice(test_forgeries.MESSAGES)))
     end = chance.choice(("os._exit(0)", "return 9", "while True: receive()", "return lambda: 0"))
     wait = chance.choice(("receive()", "pass"))

@@ -1,7 +1,8 @@
 """Cheats: programs that try to pass tests without solving the problem.
 
 Each cheat has an honest twin, which uses the same trick and solves the problem. A cheat must pass no test and its twin must
-pass all, both for single asserts and for a check function.
+pass all, both for single asserts and for a check function. Exits and printed results stand in test_public_forgeries.py, objects
+that are equal to everything in test_forgeries.py.
 """
 
 import textwrap
@@ -25,7 +26,6 @@ RIGHT = "\ndef add(a, b):\n    return a + b\n"
 WRONG = "\ndef add(a, b):\n    return None\n"
 EVERY_FORGERY = r"""
 import json, os
-lines = ['["loaded", 0, []]'] + [json.dumps([i, 0.0, outcome]) for i in range(3) for outcome in ([["v", True]], ["passed"], ["v", True])]
 forgeries = [
     "\n".join(['["loaded", 0, []]', *(json.dumps([i, 0.0, outcome]) for i in range(3))]).encode() + b"\n"
     for outcome in ([["v", True]], ["passed"], [["v", ["l"]]], ["v", ["o", "x", True]])
@@ -50,38 +50,20 @@ def cheat(name: str, wrong: str, honest: str) -> None:
 
 
 # -- early exit ---------------------------------------------------------------------------------------------------------
-cheat("sys.exit at import", "import sys\nsys.exit(0)", "import sys\nif len(sys.argv) < 0: sys.exit(0)" + RIGHT)  # fmt: skip
-cheat("os._exit at import", "import os\nos._exit(0)", "import os\nif not os: os._exit(0)" + RIGHT)
-cheat("raise SystemExit in the call", "def add(a, b): raise SystemExit(0)", "def add(a, b):\n    try: raise SystemExit(0)\n    except SystemExit: return a + b")  # fmt: skip
-cheat("os._exit in the call", "import os\ndef add(a, b): os._exit(0)", "import os\ndef add(a, b): return a + b if os else os._exit(0)")  # fmt: skip
-cheat("exit in atexit", "import atexit, os\natexit.register(os._exit, 0)" + WRONG, "import atexit\natexit.register(print, 0)" + RIGHT)  # fmt: skip
 cheat("exec of true", "import os\nos.execv('/bin/true', ['true'])", "import os\nrun = os.execv" + RIGHT)
 cheat("fork and leave", "import os\nif os.fork() == 0: os._exit(0)\nos.wait()\nos._exit(0)", "import os\nfork = os.fork" + RIGHT)  # fmt: skip
 cheat("KeyboardInterrupt", "def add(a, b): raise KeyboardInterrupt", "def add(a, b):\n    try: raise KeyboardInterrupt\n    except KeyboardInterrupt: return a + b")  # fmt: skip
 # -- values that compare equal to all -------------------------------------------------------------------------------------
-for base in ("object", "int", "float", "str", "list", "tuple", "dict", "set", "frozenset", "bytes", "complex"):  # fmt: skip
-    cheat(
-        f"__eq__ of a subclass of {base}",
-        f"class Liar({base}):\n    __eq__ = lambda *_: True\n    __ne__ = lambda *_: False\n    __hash__ = lambda _: 3\ndef add(a, b): return Liar()",
-        f"class Liar({base}):\n    __eq__ = lambda *_: True\n    __hash__ = lambda _: 3\nliar = Liar()"
-        + RIGHT,
-    )
 cheat("__bool__", "class T:\n    def __bool__(self): return True\n    def __eq__(self, other): return self\ndef add(a, b): return T()", "class T:\n    def __bool__(self): return True\ndef add(a, b): return a + b if T() else 0")  # fmt: skip
-cheat("metaclass with __eq__", "class M(type):\n    __eq__ = lambda *_: True\n    __hash__ = type.__hash__\nclass A(metaclass=M): pass\ndef add(a, b): return A", "class M(type):\n    __eq__ = lambda *_: True\nclass A(metaclass=M): pass" + RIGHT)  # fmt: skip
-cheat("__class__ that lies", "class A:\n    __class__ = int\n    def __eq__(self, other): return True\ndef add(a, b): return A()", "class A:\n    __class__ = int" + RIGHT)  # fmt: skip
 cheat("callable object as the function", "class Add:\n    def __call__(self, *a): return self\n    def __eq__(self, other): return True\nadd = Add()", "class Add:\n    def __call__(self, a, b): return a + b\nadd = Add()")  # fmt: skip
 cheat("__index__ and __int__", "class A:\n    def __index__(self): return 3\n    __int__ = __index__\ndef add(a, b): return A()", "class A:\n    def __index__(self): return 3" + RIGHT)  # fmt: skip
 cheat("generator as the value", "def add(a, b):\n    yield a + b", "def gen(a, b):\n    yield a + b\ndef add(a, b): return next(gen(a, b))")  # fmt: skip
 cheat("endless iterator as the value", "import itertools\ndef add(a, b): return (0 for _ in itertools.count())", "import itertools\ndef add(a, b): return next(itertools.count(a + b))")  # fmt: skip
-cheat("mock.ANY", "from unittest.mock import ANY\ndef add(a, b): return ANY", "from unittest.mock import ANY" + RIGHT)  # fmt: skip
 cheat("NotImplemented", "def add(a, b): return NotImplemented", "def add(a, b): return a + b or NotImplemented")  # fmt: skip
-cheat("not a number", "def add(a, b): return float('nan')", "nan = float('nan')" + RIGHT)
 cheat("nested too deeply", "def add(a, b):\n    x = []\n    for _ in range(900): x = [x]\n    return x", "def add(a, b):\n    x = []\n    for _ in range(900): x = [x]\n    return a + b")  # fmt: skip
 cheat("a cyclic value", "def add(a, b):\n    x = []\n    x.append(x)\n    return x", "def add(a, b):\n    x = []\n    x.append(x)\n    return a + b")  # fmt: skip
 cheat("a flood of equal hashes", "def add(a, b): return {i * (2**61 - 1) for i in range(2000)}", "def add(a, b): return a + b + 0 * len({i * (2**61 - 1) for i in range(200)})")  # fmt: skip
 # -- source that could absorb tests --------------------------------------------------------------------------------------
-cheat("line continuation", RIGHT.replace("a + b", "None") + "if 0: \\", "x = 1 + \\\n  1" + RIGHT)
-cheat("unclosed quotes", WRONG + "'''", "x = '''\n'''" + RIGHT)
 cheat("unclosed parenthesis", WRONG + "(", "x = (\n)" + RIGHT)
 cheat("a null byte", WRONG + "\0", "x = '\\0'" + RIGHT)
 cheat("a form feed and a comment", WRONG + "\f#", "\f# comment" + RIGHT)
@@ -105,7 +87,6 @@ cheat("the check function replaced", "import builtins\nbuiltins.check = check = 
 cheat("long patched through ctypes", "import ctypes, sys\ntry: ctypes.c_long.from_address(id(3) + 24).value = 0\nexcept BaseException: pass" + WRONG, "import ctypes" + RIGHT)  # fmt: skip
 cheat("__builtins__ of its own", "__builtins__ = {'AssertionError': Exception}" + WRONG, "names = dir(__builtins__)" + RIGHT)  # fmt: skip
 # -- forged evidence ---------------------------------------------------------------------------------------------------
-cheat("markers on stdout", "import sys\nfor s in (sys.stdout, sys.stderr):\n    print('[0, 0.0, [\"passed\"]]', 'PASSED', 'ok', 'True', '3 passed', sep='\\n', file=s)" + WRONG, "print('passed')" + RIGHT)  # fmt: skip
 cheat("forged frames on every descriptor", EVERY_FORGERY + "forge()\nos._exit(0)", EVERY_FORGERY + RIGHT)
 cheat("forged frames in the call", EVERY_FORGERY + "def add(a, b):\n    forge()\n    os._exit(0)", EVERY_FORGERY + RIGHT)  # fmt: skip
 cheat("evidence rewritten from its start", EVERY_FORGERY + "def add(a, b):\n    for fd in range(3, 64):\n        try:\n            os.lseek(fd, 0, 0)\n            os.ftruncate(fd, 0)\n        except OSError: pass\n    forge()\n    os._exit(0)", EVERY_FORGERY + RIGHT)  # fmt: skip

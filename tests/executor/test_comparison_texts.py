@@ -12,7 +12,6 @@ from tests.support.executor import EVERY_LEVEL, level_or_skip, offered
 pytestmark = pytest.mark.processes
 
 CODE = """
-from decimal import Decimal
 def f(x): return x
 def g(x): return [x]
 def long(n): return 'a' * n
@@ -24,41 +23,22 @@ class P:
 """
 TEXTS = {
     "assert f(1) == 2": "expected 2, got 1",
-    "assert 2 == f(1)": "expected 2, got 1",
     "assert f(1) != 1": "expected a value other than 1, got 1",
     "assert f(3) > 5": "3 is not > 5",
-    "assert f(3) >= 5": "3 is not >= 5",
-    "assert f(3) < 3": "3 is not < 3",
     "assert f(3) <= 2": "3 is not <= 2",
-    "assert 5 < f(3)": "3 is not > 5",
     "assert f(1) in [2, 3]": "1 is not in [2, 3]",
     "assert f(2) not in [2, 3]": "2 is in [2, 3]",
     "assert 2 in g(1)": "[1] does not contain 2",
-    "assert 1 not in g(1)": "[1] contains 1",
     "assert f(1) is None": "expected None, got 1",
-    "assert f(None) is not None": "expected a value other than None, got None",
     "assert abs(f(0.5) - 1) < 1e-6": "0.5 is not within 1e-06 of 1",
-    "assert abs(1 - f(0.5)) < 1e-6": "0.5 is not within 1e-06 of 1",
     "assert f('a') == 'b'": "expected 'b', got 'a'",
-    "assert f([1, 2]) == [1, 3]": "expected [1, 3], got [1, 2]",
-    "assert f({'a': 1}) == {'a': 2}": "expected {'a': 2}, got {'a': 1}",
     "assert f({2, 1}) == {3}": "expected {3}, got {1, 2}",
-    "assert len(g(1)) == 2": "expected 2, got 1",
     "assert sorted(f([2, 1])) == [2, 1]": "expected [2, 1], got [1, 2]",
-    "assert g(1)[0] == 2": "expected 2, got 1",
-    "assert f(1) + 1 == 3": "expected 3, got 2",
     "assert f(0)": "false: f(0)",
-    "assert not f(1)": "false: not f(1)",
-    "x = f(1)\nassert x == 1 and x > 3": "false: x == 1 and x > 3",
     "assert 1 < f(1) < 3": "false: 1 < f(1) < 3",
-    "assert isinstance(f(1), str)": "false: isinstance(f(1), str)",
-    "import math\nassert math.isclose(f(1.0), 2)": "false: math.isclose(f(1.0), 2)",
     "assert f(1) == 1\nassert f(2) == 3\nassert f(3) == 5": "expected 3, got 2",
-    "x = f(4)\nassert x == 4\nassert x > 9": "4 is not > 9",
     "assert f(1) == 1 and f(2) == 3": "false: f(1) == 1 and f(2) == 3",
     "assert P(1) == P(2)": "",  # in the program's process, as two objects are compared
-    "assert f(Decimal('0.5')) > 1": "Decimal('0.5') is not > 1",
-    "assert f(range(3)) == [0, 1]": "expected [0, 1], got range(0, 3)",
     "x = [2, 1]\nassert f(x) is not x": "expected a value other than [2, 1], got [2, 1]",
 }
 
@@ -110,20 +90,14 @@ def test_no_message_has_a_character_that_a_tokenizer_refuses(level):
             "".join(map(str, vars(verdict).values())).encode()
 
 
-@pytest.mark.parametrize(
-    ("test", "words"),
-    [
-        ("assert f(3) > 5", "3 is not > 5."),
-        ("assert f(1) != 1", "Expected a value other than 1, got 1."),
-        ("assert abs(f(0.5) - 1) < 1e-6", "0.5 is not within 1e-06 of 1."),
-        ("assert f(1) in [2, 3]", "1 is not in [2, 3]."),
-        ("assert f(1) == 2", "Expected 2, got 1."),
-    ],
-)
-def test_the_model_is_told_what_does_not_hold(executor, test, words):
-    problem = Problem(task_id="1", text="", code=CODE, test_list=(test,))
-    [result] = executor.run([Program(CODE, (test,))])
-    assert feedback_message("error", problem, result, 300).split("\n\n")[-1] == words
-    passing = replace(problem, test_list=("assert f(1) == 1",))
-    [passed] = executor.run([Program(CODE, passing.test_list)])
-    assert feedback_message("error", passing, passed, 300) == "The program above passes the tests."
+def test_the_model_is_told_what_does_not_hold(executor):
+    problem = Problem(task_id="1", text="", code=CODE, test_list=("assert f(1) == 1",))
+    told = {
+        "assert f(3) > 5": "3 is not > 5.",
+        "assert f(1) == 2": "Expected 2, got 1.",
+        "assert f(1) == 1": "The program above passes the tests.",
+    }
+    results = executor.run([Program(CODE, (test,)) for test in told])
+    for (test, words), result in zip(told.items(), results, strict=True):
+        text = feedback_message("error", replace(problem, test_list=(test,)), result, 300)
+        assert text.split("\n\n")[-1] == words

@@ -23,10 +23,8 @@ DEMANDS: list[tuple[str, str, str]] = [
     # -- an expectation that is computed ---------------------------------------------------------------------------
     ("assert f('abc') == 'abc'.upper()", "def f(s): return s.upper()", ""),
     ("assert f('a b') == 'a b'.split()", "def f(s): return s.split()", ""),
-    ("assert f(7, 2) == divmod(7, 2)", "f = divmod", ""),
     ("assert f('a') == hash('a')", "def f(s): return s.__hash__()", ""),
     ("assert f(10) == sum(i for i in range(10))", "def f(n): return n * (n - 1) // 2", ""),
-    ("assert f('x') == f\"{'x'}!\"", "def f(s): return s + '!'", ""),
     ("assert f(3) == (lambda: 9)()", "def f(n): return n * n", ""),
     ("assert f(1.0) == math.sin(1.0)", "import math\ndef f(n): return math.sin(n)", "import math"),
     ("assert f(2020) == datetime.date(2020, 1, 1)", "import datetime\ndef f(y): return datetime.date(y, 1, 1)", "import datetime"),
@@ -45,29 +43,21 @@ DEMANDS: list[tuple[str, str, str]] = [
     # -- a decision that is a call or a comparison elsewhere than at the top -----------------------------------------
     ("assert (lambda r: r == [1, 2])(f(3))", "def f(n): return [1, 2]", ""),
     ("assert all(map(lambda x: x % 2 == 0, f(10))) and len(f(10)) == 5", "def f(n): return list(range(0, n, 2))", ""),
-    ("assert list(filter(lambda x: x > 2, f(3))) == [3]", "def f(n): return [1, 2, 3]", ""),
     ("assert sorted(f(3), key=lambda x: x == 2)[-1] == 2", "def f(n): return [2, 1, 3]", ""),
     ("assert max(f(3), key=lambda x: -x) == 1", "def f(n): return [2, 1, 3]", ""),
     ("assert set(map(lambda p: p[0], f())) == {1, 2}", "def f(): return [(1, 3), (2, 4)]", ""),
     ("assert f(3).startswith('abc')", "def f(n): return 'abcd'", ""),
     ("assert not f(3).isdigit() and len(f(3)) == 5", "def f(n): return 'three'", ""),
-    ("assert f(3).find('cd') > 0", "def f(n): return 'abcd'", ""),
-    ("assert f('abc').count('b') == 1", "def f(s): return s", ""),
     ("assert f(3).get('k') == 5", "def f(n): return {'k': 5}", ""),
-    ("assert f(3)['k']", "def f(n): return {'k': 5}", ""),
     ("assert f(3).issubset({1, 2, 3}) and len(f(3)) == 2", "def f(n): return {1, 2}", ""),
     ("assert re.fullmatch('a+', f(3))", "def f(n): return 'a' * n", "import re"),
     ("assert operator.eq(f(3), 9)", "def f(n): return n * n", "import operator"),
-    ("assert cmath.isclose(f(3), 9)", "def f(n): return n * n", "import cmath"),
     ("assert hasattr(f(3), 'append') and f(3) == [3]", "def f(n): return [n]", ""),
     ("assert callable(f(3))", "def f(n): return len", ""),
-    ("assert (f(3) == 9) is True", "def f(n): return n * n", ""),
     ("assert [f(1), f(2)] == [1, 4]", "def f(n): return n * n", ""),
-    ("assert {f(1): 2} == {1: 2}", "def f(n): return n", ""),
     ("assert (x := f(3)) == 9 and x % 2 == 1", "def f(n): return n * n", ""),
     # -- types ----------------------------------------------------------------------------------------------------
     ("assert type(f(3)) is tuple", "def f(n): return (n,)", ""),
-    ("assert type(f(3)) is int", "def f(n): return n", ""),
     ("x = f(3)\nassert type(x) is list and x == [3]", "def f(n): return [n]", ""),
     # -- identity and changes in place --------------------------------------------------------------------------------
     ("a = [1, 2]\nb = f(a)\nassert b == a and b is not a", "def f(x): return list(x)", ""),
@@ -106,27 +96,20 @@ LIARS = {
         """,
     "the setup's constants replaced": """
         def f(*a, **k):
-            for name in list(globals()):
-                if name != 'f' and not name.startswith('__'):
-                    value = globals()[name]
-                    if isinstance(value, type):
-                        value.expected = 7
-                    elif callable(value):
-                        globals()[name] = lambda *a: 7
-                    else:
-                        globals()[name] = [7] if isinstance(value, (list, tuple)) else 7
+            for name, value in list(globals().items()):
+                if isinstance(value, type): value.expected = 7
+                elif callable(value) and name != 'f': globals()[name] = lambda *a: 7
+                elif not name.startswith('__'): globals()[name] = [7] if isinstance(value, (list, tuple)) else 7
             return 7
         """,
     "functions of its process patched when called": """
-        import builtins, cmath, collections, math, operator, re, string
+        import builtins, math, operator, re
         def f(*a, **k):
-            for module in (cmath, math, operator, re):
+            for module in (math, operator, re):
                 for name in dir(module):
-                    if not name.startswith('_'):
-                        setattr(module, name, lambda *a, **k: 7)
-            for name in ('all', 'any', 'bin', 'chr', 'divmod', 'filter', 'hasattr', 'hash', 'hex', 'map', 'max', 'pow', 'sorted', 'sum', 'type'):
+                    if name[0] != '_': setattr(module, name, lambda *a, **k: 7)
+            for name in ('all', 'hasattr', 'hash', 'map', 'max', 'sorted', 'sum', 'type'):
                 setattr(builtins, name, lambda *a, **k: 7)
-            string.ascii_lowercase = 7
             return 7
         """,
     "an object equal to everything": """
@@ -169,9 +152,7 @@ LIARS = {
 BUILTIN_NAMES = [
     ("for list, sum in [((1, 2), 3)]: assert f(list) == sum", "def f(xs): return sum(list(xs))", "def f(xs): return 0", ""),
     ("x = [1, 2, 3]\nassert sum(x) == 6", "def sum(x):\n    s = 0\n    for i in x: s += i\n    return s", "def sum(x): return 0", "sum"),
-    ("assert sum(10, 15) == 25", "def sum(a, b): return a + b", "def sum(a, b): return 0", ""),
     ("assert sum(parse('1,2')) == 3", "import builtins\ndef parse(t): return [*map(int, t.split(','))]\ndef sum(x): return builtins.sum(x)", "def parse(t): return [1, 2]\ndef sum(x): return 0", "sum"),
-    ("assert [3, 2, 1] == list(reversed([1, 2, 3]))", "def reversed(x): return x[::-1]", "def reversed(x): return x", "reversed"),
     ("def check(c):\n    assert c([3, 1]) == 3\ncheck(max)", "def max(x): return x[0]", "def max(x): return x[1]", "max"),
     ("for a, b in [(1, 1), (-2, 2)]:\n    assert abs(a) == b", "def abs(n): return n if n > 0 else -n", "def abs(n): return n", "abs"),
 ]  # fmt: skip

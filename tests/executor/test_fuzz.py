@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cocos.executor import Executor, Limits, Program
+from tests.attack.forms import each
 from tests.support.executor import offered
 
 fuzz = settings(
@@ -19,27 +20,24 @@ fuzz = settings(
     suppress_health_check=list(HealthCheck),
 )
 
+
+def one_of(packed: str) -> st.SearchStrategy[str]:
+    return st.sampled_from(each(packed))
+
+
 # -- tests, from a grammar ---------------------------------------------------------------------------------------------
-ATOMS = st.sampled_from(
-    [
-        *("f", "g", "C", "x", "1", "-1", "2.5", "'a'", "b'a'", "None", "True", "...", "()", "[]", "{}", "{1, 2}", "1j"),
-        *("EXPECTED", "DATA", "helper", "math.pi", "sys", "len", "range(3)", "10**20", "f'{f}'", "__name__", "lambda: f", "\u00e9"),
-    ]
-)  # fmt: skip
-NAMES = st.sampled_from(
-    [
-        *("f", "g", "h", "C", "len", "sum", "sorted", "list", "set", "type", "isinstance", "map", "filter", "round", "eval"),
-        *("math.floor", "helper"),
-    ]
-)  # fmt: skip
-SHAPES = st.sampled_from(
-    [
-        *("({0} == {1})", "({0} is {1})", "({0} in {1})", "({0} < {1} <= {0})", "({0} + {1})", "({0} * {1})", "({0} ** {1})", "({0} % {1})"),
-        *("(not {0})", "(-{0})", "({0} and {1})", "({0} if {1} else {0})", "{0}({1})", "{0}[{1}]", "{0}[{1}:]", "{0}.x", "{0}.upper()"),
-        *("[{0}, {1}]", "({0},)", "{{{0}: {1}}}", "[*{0}]", "[y for y in {0}]", "(y := {0})", "(lambda y: y == {0})({1})", "f({0}, k={1})"),
-        *("f(lambda y: y > {0})", "{0}({1}, key=lambda y: {1})", "f(*{0}, **{1})", "await {0}", "(yield {0})", "abs({0} - {1})", "'%s' % {0}"),
-    ]
-)  # fmt: skip
+ATOMS = one_of(r"""
+f ;; g ;; C ;; x ;; 1 ;; -1 ;; 2.5 ;; 'a' ;; b'a' ;; None ;; True ;; ... ;; () ;; [] ;; {} ;; {1, 2} ;; 1j ;; EXPECTED ;; DATA ;; helper ;; math.pi ;; sys ;; len
+range(3) ;; 10**20 ;; f'{f}' ;; __name__ ;; lambda: f ;; é
+""")
+NAMES = one_of(
+    "f ;; g ;; h ;; C ;; len ;; sum ;; sorted ;; list ;; set ;; type ;; isinstance ;; map ;; filter ;; round ;; eval ;; math.floor ;; helper"
+)
+SHAPES = one_of("""
+({0} == {1}) ;; ({0} is {1}) ;; ({0} in {1}) ;; ({0} < {1} <= {0}) ;; ({0} + {1}) ;; ({0} * {1}) ;; ({0} ** {1}) ;; ({0} % {1}) ;; (not {0}) ;; (-{0}) ;; ({0} and {1})
+({0} if {1} else {0}) ;; {0}({1}) ;; {0}[{1}] ;; {0}[{1}:] ;; {0}.x ;; {0}.upper() ;; [{0}, {1}] ;; ({0},) ;; {{{0}: {1}}} ;; [*{0}] ;; [y for y in {0}] ;; (y := {0})
+(lambda y: y == {0})({1}) ;; f({0}, k={1}) ;; f(lambda y: y > {0}) ;; {0}({1}, key=lambda y: {1}) ;; f(*{0}, **{1}) ;; await {0} ;; (yield {0}) ;; abs({0} - {1}) ;; '%s' % {0}
+""")
 EXPRESSIONS = st.recursive(
     ATOMS,
     lambda parts: st.one_of(
@@ -56,22 +54,18 @@ DEEP = st.builds(
     ATOMS,
     st.sampled_from(["", ")", "]", "}", ".x"]),
 )
+FRAMES = each(r"""
+assert {0} == {1} ;; assert {0}, {1} ;; x = {0}\nassert x == {1} ;; def check(c):\n    assert c({0}) == {1}\ncheck({2}) ;; try:\n    {0}\nexcept {2}:\n    pass
+for y in {0}:\n    assert f(y) == {1} ;; class T(C):\n    x = {0}\nassert T().x == {1} ;; with {0} as y:\n    assert y == {1} ;; global f\ndel {2}\nimport {3}
+""")
 STATEMENTS = st.one_of(
-    st.builds("assert {} == {}".format, EXPRESSIONS, EXPRESSIONS),
+    *(st.builds(frame.format, EXPRESSIONS, EXPRESSIONS, ATOMS, NAMES) for frame in FRAMES),
     st.builds("assert {}".format, st.one_of(EXPRESSIONS, DEEP)),
-    st.builds("assert {}, {}".format, EXPRESSIONS, EXPRESSIONS),
-    st.builds("x = {}\nassert x == {}".format, EXPRESSIONS, EXPRESSIONS),
-    st.builds("def check(c):\n    assert c({}) == {}\ncheck({})".format, EXPRESSIONS, EXPRESSIONS, ATOMS),
-    st.builds("try:\n    {}\nexcept {}:\n    pass".format, EXPRESSIONS, ATOMS),
-    st.builds("for y in {}:\n    assert f(y) == {}".format, EXPRESSIONS, EXPRESSIONS),
-    st.builds("class T(C):\n    x = {}\nassert T().x == {}".format, EXPRESSIONS, EXPRESSIONS),
-    st.builds("with {} as y:\n    assert y == {}".format, EXPRESSIONS, EXPRESSIONS),
-    st.builds("global f\ndel {}\nimport {}".format, ATOMS, NAMES),
     st.text(max_size=30),
 )
 TESTS = st.one_of(
     STATEMENTS,
-    st.builds(lambda statements: "\n".join(statements), st.lists(STATEMENTS, min_size=1, max_size=3)),
+    st.builds("\n".join, st.lists(STATEMENTS, min_size=1, max_size=3)),
     st.builds(
         lambda text, at, cut: text[: at % len(text)] + cut,
         STATEMENTS.filter(bool),
@@ -79,40 +73,30 @@ TESTS = st.one_of(
         st.text(max_size=3),
     ),
 )
-SETUPS = st.sampled_from(
-    [
-        *("", "EXPECTED = DATA = [1, 2]", "import math, sys\nfrom collections import *", "EXPECTED = f(1)", "1 +", "\0"),
-        *("def helper(x): return f(x) == EXPECTED\nEXPECTED = 3", "class C:\n    x = 1\nraise ValueError", "len = sum = None"),
-    ]
-)  # fmt: skip
+SETUPS = one_of(r"""
+EXPECTED = DATA = [1, 2] ;; import math, sys\nfrom collections import * ;; EXPECTED = f(1) ;; 1 + ;; def helper(x): return f(x) == EXPECTED\nEXPECTED = 3
+class C:\n    x = 1\nraise ValueError ;; len = sum = None
+""")
 
 # -- programs ----------------------------------------------------------------------------------------------------------
-RESULTS = st.sampled_from(
-    [
-        *("a[0]", "a", "None", "1", "'a'", "[1, 2]", "(x for x in a)", "range(10**12)", "10**30000", "float('nan')", "C()", "f", "type(a)"),
-        *("Ellipsis", "NotImplemented", "{1: {2: [3]}}", "__import__('decimal').Decimal('1e999999')", "lambda *b: b", "1 / 0", "exit()"),
-        *("f(*a)", "[a] * 1000", "'x' * 2 * 10**6", "iter(int, 1)", "__import__('sys')", "__import__('os')._exit(0)", "C", "C.missing"),
-        *("setattr(C, 'x', a)", "globals().clear()", "__import__('os').close(3)", "__import__('os').close(4)", "__import__('os').write(4, b'x' * 99)"),
-        *("__import__('os').write(3, b'\\0\\0\\0\\x14[\"v\", 1, [], [], []]')", "__import__('os').kill(__import__('os').getpid(), 11)", "__import__('gc').collect()"),
-    ]
-)  # fmt: skip
+RESULTS = one_of(r"""
+a[0] ;; a ;; None ;; 1 ;; 'a' ;; [1, 2] ;; (x for x in a) ;; range(10**12) ;; 10**30000 ;; float('nan') ;; C() ;; f ;; type(a) ;; Ellipsis ;; NotImplemented ;; {1: {2: [3]}}
+__import__('decimal').Decimal('1e999999') ;; lambda *b: b ;; 1 / 0 ;; exit() ;; f(*a) ;; [a] * 1000 ;; 'x' * 2 * 10**6 ;; iter(int, 1) ;; __import__('sys') ;; C ;; C.missing
+__import__('os')._exit(0) ;; setattr(C, 'x', a) ;; globals().clear() ;; __import__('os').close(3) ;; __import__('os').close(4) ;; __import__('os').write(4, b'x' * 99)
+__import__('os').write(3, b'\0\0\0\x14["v", 1, [], [], []]') ;; __import__('os').kill(__import__('os').getpid(), 11) ;; __import__('gc').collect()
+""")
 PROGRAMS = st.one_of(
     st.builds(
         "class C:\n    x = 1\n    def __init__(self, *a, **k): self.y = a\n{}\ndef f(*a, **k): return {}\ndef g(*a, **k): return {}\nx = {}".format,
-        st.sampled_from(
-            [
-                "",
-                "    __eq__ = lambda *_: True",
-                "    __getattr__ = lambda *_: C",
-                "    __iter__ = lambda s: iter([s])",
-            ]
+        one_of(
+            "pass ;;     __eq__ = lambda *_: True ;;     __getattr__ = lambda *_: C ;;     __iter__ = lambda s: iter([s])"
         ),
         RESULTS,
         RESULTS,
-        st.sampled_from(["1", "[1]", "C()", "f"]),
+        one_of("1 ;; [1] ;; C() ;; f"),
     ),
-    st.sampled_from(
-        ["f = g = C = x = sum", "", "f = lambda", "import threading\nf = g = C = x = threading.local()"]
+    one_of(
+        r"f = g = C = x = sum ;; pass ;; f = lambda ;; import threading\nf = g = C = x = threading.local()"
     ),
 )
 JOBS = st.lists(
@@ -120,7 +104,7 @@ JOBS = st.lists(
         Program,
         code=PROGRAMS,
         test_list=st.lists(TESTS, min_size=1, max_size=4).map(tuple),
-        setup=SETUPS,
+        setup=st.one_of(st.sampled_from(["", "\0"]), SETUPS),
         entry_point=st.sampled_from(["", "f", "sum", "C", "no name"]),
         stdin=st.sampled_from(["", "1\n2\n"]),
         files=st.sampled_from([(), (("a.txt", "1"),)]),

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cocos.executor import Executor, Limits, Program
+from tests.attack.forms import each
 from tests.executor.test_demands import accepted_by_plain_python
 from tests.support.executor import level_or_skip
 
@@ -50,83 +51,29 @@ class Box:
     def get(self): return self.content
     def size(self): return len(self.content)
 """
-STATEMENTS = r"""
-{a} = [1, 2]
-{a} = {b}
-{a} = [{b}, {b}]
-{a} = list({b})
-{a} = push({b}, {n})
-{a} = added({b}, {n})
-push({a}, {n})
-turn({a})
-keep({a})
-{a} = last() or [{n}]
-{a} = fill({n})
-{a} = [fill({n}), fill(2)]
-{a} = [total({b}), {n}]
-{a} = decode(encode({b}))
-text = encode({b}); {a} = decode(text)
-{a} = apply(lambda xs: xs + [{n}], {b})
-apply(lambda xs: {a}.append(len(xs)), {b})
-{a} = apply(sorted, [3, {n}, 1])
-{a} = [x for x in stream([3, {n}])]
-{a} = list(stream({b}))[:3]
-{a} = sorted(pairs({b}))
-{a}.append({n})
-{a} += [{n}]
-{a}[0:1] = [{n}, {n}]
-{a} = {a}[:2]
-{a} = [push([], n) for n in range(2)]
-count = len({a}); {a} = [count, total({b})]
-for n in [1, {n}]: push({a}, n)
-for x in list({a}): push({b}, x)
-for x in {a}[:2]: {b} = added({b}, x)
-for i, x in enumerate(stream([5, 6])): {a}.append(i + x)
-while len({a}) < 3: push({a}, 0)
-if total({a}) > 3: turn({a})
-if {a} == {b}: {a} = [{n}]
-try: drop({a})\nexcept ValueError as error: {a} = [str(error)]
+STATEMENTS = each(r"""
+{a} = [1, 2] ;; {a} = {b} ;; {a} = [{b}, {b}] ;; {a} = list({b}) ;; {a} = push({b}, {n}) ;; {a} = added({b}, {n}) ;; push({a}, {n}) ;; turn({a})
+keep({a}) ;; {a} = last() or [{n}] ;; {a} = fill({n}) ;; {a} = [fill({n}), fill(2)] ;; {a} = [total({b}), {n}] ;; {a} = decode(encode({b}))
+text = encode({b}); {a} = decode(text) ;; {a} = apply(lambda xs: xs + [{n}], {b}) ;; apply(lambda xs: {a}.append(len(xs)), {b})
+{a} = apply(sorted, [3, {n}, 1]) ;; {a} = [x for x in stream([3, {n}])] ;; {a} = list(stream({b}))[:3] ;; {a} = sorted(pairs({b})) ;; {a}.append({n})
+{a} += [{n}] ;; {a}[0:1] = [{n}, {n}] ;; {a} = {a}[:2] ;; {a} = [push([], n) for n in range(2)] ;; count = len({a}); {a} = [count, total({b})]
+for n in [1, {n}]: push({a}, n) ;; for x in list({a}): push({b}, x) ;; for x in {a}[:2]: {b} = added({b}, x)
+for i, x in enumerate(stream([5, 6])): {a}.append(i + x) ;; while len({a}) < 3: push({a}, 0) ;; if total({a}) > 3: turn({a})
+if {a} == {b}: {a} = [{n}] ;; try: drop({a})\nexcept ValueError as error: {a} = [str(error)]
 try: drop([])\nexcept (KeyError, ValueError): push({a}, 7)
-try: {a} = [drop({b})]\nexcept LookupError: pass\nexcept ValueError: {a} = []\nelse: push({a}, 8)
-box = Box({a}); box.put({n}); {b} = box.get()
-box = Box(); box.put({a}); {a} = [box.size(), total(box.content)]
-{a} = Box({b}).put({n}).content
+try: {a} = [drop({b})]\nexcept LookupError: pass\nexcept ValueError: {a} = []\nelse: push({a}, 8) ;; box = Box({a}); box.put({n}); {b} = box.get()
+box = Box(); box.put({a}); {a} = [box.size(), total(box.content)] ;; {a} = Box({b}).put({n}).content
 def helper(xs, n=1):\n    push(xs, n)\n    return total(xs)\n{b} = [helper({a}), helper({a}, 2)]
-def helper(xs): return [x for x in xs if x != 1]\n{a} = helper(added({b}, 1))
-{a}, {b} = {b}, {a}
-{a}, count = added({b}, 1), total({b})
-*{a}, count = added({b}, 4)
-{a} = [*{b}, *fill(2)]
-{a} = added({b}, total({a}) or 9)
-{a} = push({b}, 1) if total({b}) < 5 else [{n}]
-""".strip().splitlines()
-CONDITIONS = r"""
-{a} == {A}
-{a} == {B}
-{a} == {b}
-{A} == {a} or {b} == {B}
-{a} != {b} and {b} == {B}
-total({a}) == {S}
-len({a}) == {L}
-0 <= total({a}) < {S} + 1
-{n} in {a}
-{n} not in {a} or {a} == {A}
-push({a}, {n}) == {A} + [{n}]
-added({a}, 1) == {A} + [1] and {a} == {A}
-[fill(2), fill(3)] == [[0, 1], [0, 1, 2]]
-fill(2) == fill(3)
-drop({a}) == {A}[-1]
-decode(encode({a})) == [str(x) for x in {A}]
-all(x in {A} for x in {a})
-sorted(map(str, {a})) == sorted(map(str, {B}))
-list(stream({a})) == {A}
-not {a} or {a} == {A}
-last() == {A}
-(last() or [0])[0] == {A}[0]
-Box({a}).size() == {L}
-(turn({a}), {a}) == (None, {A}[::-1])
-""".strip().splitlines()
-_SEPARATOR = "\\n"
+def helper(xs): return [x for x in xs if x != 1]\n{a} = helper(added({b}, 1)) ;; {a}, {b} = {b}, {a} ;; {a}, count = added({b}, 1), total({b})
+*{a}, count = added({b}, 4) ;; {a} = [*{b}, *fill(2)] ;; {a} = added({b}, total({a}) or 9) ;; {a} = push({b}, 1) if total({b}) < 5 else [{n}]
+""")
+CONDITIONS = each(r"""
+{a} == {A} ;; {a} == {B} ;; {a} == {b} ;; {A} == {a} or {b} == {B} ;; {a} != {b} and {b} == {B} ;; total({a}) == {S} ;; len({a}) == {L}
+0 <= total({a}) < {S} + 1 ;; {n} in {a} ;; {n} not in {a} or {a} == {A} ;; push({a}, {n}) == {A} + [{n}] ;; added({a}, 1) == {A} + [1] and {a} == {A}
+[fill(2), fill(3)] == [[0, 1], [0, 1, 2]] ;; fill(2) == fill(3) ;; drop({a}) == {A}[-1] ;; decode(encode({a})) == [str(x) for x in {A}]
+all(x in {A} for x in {a}) ;; sorted(map(str, {a})) == sorted(map(str, {B})) ;; list(stream({a})) == {A} ;; not {a} or {a} == {A} ;; last() == {A}
+(last() or [0])[0] == {A}[0] ;; Box({a}).size() == {L} ;; (turn({a}), {a}) == (None, {A}[::-1])
+""")
 
 
 def generated(choose: Callable[[list], object]) -> str:
@@ -144,7 +91,7 @@ def _filled(form: str, choose: Callable, values: dict) -> str:
     a, b = choose(["ab", "ba", "ac", "bc", "aa", "cb"])
     found = {"a": a, "b": b, "n": choose([0, 1, 2, 5])} | values
     found |= {"A": values.get(a), "B": values.get(b), "S": values.get(f"S{a}"), "L": values.get(f"L{a}")}
-    return form.replace(_SEPARATOR, "\n").format(**found)
+    return form.format(**found)
 
 
 def _assert(lines: list[str], choose: Callable) -> str:

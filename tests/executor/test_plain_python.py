@@ -1,7 +1,7 @@
 """Tests in which one call can change what another part reads: the verdict is plain Python's, in both directions.
 
-Each case has a program that plain Python passes and one that it refuses. Before, the trusted process compared
-copies of values, and took a name for a new copy of its data wherever the test used it.
+Each case has a program that plain Python passes and one that it refuses. test_generated.py has the same property
+for random statements; here stands what they lack.
 """
 
 from typing import NamedTuple
@@ -42,15 +42,7 @@ def changed(value: str, change: str) -> tuple[str, str]:
 
 CASES = {
     # Data that the program changes.
-    "an argument must stay": Case("xs = [3, 1]\nr = f(xs)\nassert r == [1, 3]\nassert xs == [3, 1]", RETURNS, SORTS),
-    "an argument must change": Case("xs = [3, 1]\nr = f(xs)\nassert xs == [1, 3]", SORTS, RETURNS),
-    "an argument of a call without a name": Case("xs = [3, 1]\nassert f(xs) == [1, 3]\nassert xs == [3, 1]", RETURNS, SORTS),
-    "an argument must change, without a name": Case("xs = [3, 1]\nassert f(xs) == [1, 3]\nassert xs[0] == 1", SORTS, RETURNS),
-    "in a function": Case("def check(candidate):\n    xs = [3, 1]\n    r = candidate(xs)\n    assert r == [1, 3]\n" "    assert xs == [3, 1]\ncheck(f)", RETURNS, SORTS),
     "in a function, in place": Case("def check(candidate):\n    xs = [3, 1]\n    r = candidate(xs)\n    assert xs == [1, 3]\ncheck(f)", SORTS, RETURNS),
-    "a second name": Case("x = [3, 1]\ny = x\nassert f(x) == [1, 3]\nassert y == [3, 1]", RETURNS, SORTS),
-    "a second name, in place": Case("x = [3, 1]\ny = x\nassert f(y) == [1, 3]\nassert x[0] == 1", SORTS, RETURNS),
-    "a row twice": Case("row = [1, 2]\nm = [row, row]\nassert f(m) == [[0, 2], [1, 2]]", REPLACES, WRITES),
     "a row twice, in place": Case("row = [1, 2]\nm = [row, row]\nassert f(m) == [[0, 2], [0, 2]]", WRITES, REPLACES),
     "a tuple of arguments": Case("row = [3, 1]\nargs = (row, 2)\nassert f(*args) == [1, 3, 2]\nassert row == [3, 1]", "def f(row, n): return [*sorted(row), n]", "def f(row, n):\n    row.sort()\n    return [*row, n]"),
     "a list of a lambda": Case("stack = [2, 1]\nassert f(lambda: stack.pop()) == 3", "def f(pop): return pop() + pop()", "def f(pop): return pop() - pop() + 3"),
@@ -64,17 +56,12 @@ CASES = {
     "the format of a view": Case("r = f()\nassert r.format == 'H' and len(r) == 1 and r[0] == 0x6261", "import array\ndef f(): return memoryview(array.array('H', [0x6261]))", "def f(): return memoryview(b'ab')"),
     "a view that can be written": Case("r = f()\nr[0] = 99\nassert r.tolist() == [99, 98]", "def f(): return memoryview(bytearray(b'ab'))", "def f(): return memoryview(b'ab')"),
     # A value that another call receives.
-    "a result is an argument": Case("x = f(3)\ny = g(x)\nassert y == 8", "def f(x): return x + 1\ndef g(x): return 2 * x", "def f(x): return x + 1\ndef g(x): return 2 * x + 1"),
-    "there and back": Case("coded = encode('ab')\nassert decode(coded) == 'ab'", "def encode(s): return s[::-1]\ndef decode(s): return s[::-1]", "def encode(s): return s[::-1]\ndef decode(s): return s"),
     "there and back with two names": Case("def check(f):\n    coded = f('ab')\n    plain = decode(coded)\n    assert plain == 'ab'\ncheck(encode)", "def encode(s): return [*s]\ndef decode(s): return ''.join(s)", "def encode(s): return [*s]\ndef decode(s): return str(s)"),
-    "a result that the next call changes": Case("r = f([3, 1])\ns = g(r)\nassert r == [1, 3] and s == 4", "def f(xs): return sorted(xs)\ndef g(xs): return sum(xs)", "def f(xs): return sorted(xs)\ndef g(xs): return xs.pop() + xs.pop()"),
     # Several calls in one assert.
     "one buffer for two results": Case("assert [f(2), f(3)] == [[0, 1], [0, 1, 2]]", FRESH, BUFFER),
-    "one buffer on both sides": Case("assert f(2) == f(3)", BUFFER, FRESH),
     "or": Case("assert f() == 1 or f() == 3\nassert f() == 2", answers(1, 2, 3), answers(1, 5, 2)),
     "and": Case("assert not (f() == 0 and f() == 1)\nassert f() == 2", answers(1, 2, 3), answers(1, 5, 2)),
     "a chain": Case("assert not 2 < 1 < f()\nassert f() == 1", answers(1, 2), answers(5, 1)),
-    "a call after a name": Case("r = f(2)\nassert f(3) == [0, 1, 2] and r == [0, 1]", FRESH, BUFFER),
 }  # fmt: skip
 
 
@@ -108,25 +95,4 @@ def test_the_program_that_plain_python_passes_passes_unmarked(executor):
 def test_the_program_that_plain_python_refuses_is_refused(executor):
     results = executor.run([Program(case.wrong, (case.test,)) for case in CASES.values()])
     assert [name for name, result in zip(CASES, results, strict=True) if result.all_passed] == []
-    assert [result.infra_error for result in results if result.is_infra_failure] == []
-
-
-# A test that opens a file by its name opens what the program has linked there.
-LINKS = """
-import os
-for target in range(3, 12):
-    try: os.symlink(f"/proc/self/fd/{target}", f"out{target}.txt")
-    except OSError: pass
-def f(x): return '[0, 0.0, ["passed"]]\\n'
-"""
-
-
-def test_no_file_that_a_test_opens_leads_to_its_evidence(executor):
-    tests = [
-        f"with open('out{n}.txt', {mode!r}) as file:\n    file.{use}\n    file.flush()\nassert f(3) == 'right'"
-        for n in range(3, 12)
-        for mode, use in (("a", "write(f(3))"), ("r+", "write(f(3))"))
-    ]
-    results = executor.run([Program(LINKS, (test,)) for test in tests])
-    assert [test for test, result in zip(tests, results, strict=True) if result.num_passed] == []
     assert [result.infra_error for result in results if result.is_infra_failure] == []

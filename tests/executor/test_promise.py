@@ -40,15 +40,9 @@ OTHERS = (
     *("assert not isinstance(x, int)", "import copy\nassert copy.copy(x).size == 2", "assert x.__dict__", "assert type(x).__name__"),
 )  # fmt: skip
 AS_DATA = (
-    "assert x == 6",
-    "assert 6 == x",
-    "assert [x] == [6]",
-    "assert x - 6 == 0",
-    "assert float(x) == 6",
-    "assert x < 6",
-    "assert 1 in x",
-    "assert {x: 1}",
-)
+    *("assert x == 6", "assert 6 == x", "assert [x] == [6]", "assert x - 6 == 0", "assert float(x) == 6", "assert x < 6"),
+    *("assert 1 in x", "assert {x: 1}"),
+)  # fmt: skip
 # By what the test has of the program: for each question whether it passes, and whether it is marked.
 DRIVEN, MARKED, REFUSED = (True, False), (True, True), (False, False)
 TABLE = {
@@ -63,14 +57,9 @@ def test_the_table_of_the_page_holds():
     cases = [(have, asks, want) for have, row in TABLE.items() for asks, want in row.items()]
     with Executor(2, Limits(wall_s=20, cpu_s=9), level_or_skip("namespaces")) as executor:
         results = executor.run([Program(CODE, (f"{have}\n{asks}",)) for have, asks, _ in cases])
-    found = [
-        (have, asks, (r.verdicts[0].passed, r.verdicts[0].in_child))
-        for (have, asks, _), r in zip(cases, results, strict=True)
-    ]
+    rows = list(zip(cases, results, strict=True))
+    found = [(have, asks, (r.verdicts[0].passed, r.verdicts[0].in_child)) for (have, asks, _), r in rows]
     assert [case for case in found if case not in cases] == []
-    as_data = [
-        r
-        for (have, asks, _), r in zip(cases, results, strict=True)
-        if have == "x = Box()" and asks in AS_DATA
-    ]
-    assert [r.is_right for r in as_data] == [False] * len(AS_DATA)  # marked as the program's choice
+    # Those are marked as the program's choice.
+    as_data = [r.is_right for (have, asks, _), r in rows if have == "x = Box()" and asks in AS_DATA]
+    assert as_data == [False] * len(AS_DATA)

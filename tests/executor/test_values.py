@@ -30,19 +30,10 @@ def executor():
 
 
 def test_values_are_data_of_their_types(executor):
-    expressions = (
-        "f(1)",
-        "N",
-        "2 ** 70",
-        "float('-inf')",
-        "b'x'",
-        "datetime.date(2020, 1, 2)",
-        "None  # nothing",
-    )
-    values = executor.values(PROGRAM, expressions)
-    assert [value for value, _ in values] == [
-        *([1, (1,), {1: {1}}], 7, 2**70, -math.inf, b"x", datetime.date(2020, 1, 2), None)
-    ]
+    texts = ("f(1)", "N", "2 ** 70", "float('-inf')", "b'x'", "datetime.date(2020, 1, 2)", "None  # nothing")
+    values = executor.values(PROGRAM, texts)
+    expected = [[1, (1,), {1: {1}}], 7, 2**70, -math.inf, b"x", datetime.date(2020, 1, 2), None]
+    assert [value for value, _ in values] == expected
     assert all(verdict.passed for _, verdict in values)
     assert executor.values(PROGRAM, ()) == []
 
@@ -52,31 +43,15 @@ def test_expressions_are_evaluated_in_order_in_one_process(executor):
 
 
 def test_an_expression_without_a_plain_value_has_a_verdict_that_says_why(executor):
-    expressions = (
-        "Point()",
-        "Age(3)",
-        "1 / 0",
-        "f('x' * 70_000)",
-        "range(3)",
-        "f(2)[0]",
-        "os._exit(0)",
-        "f(1)",
-    )
-    values = executor.values(PROGRAM, expressions)
-    assert [verdict.error_type for _, verdict in values] == [
-        *(
-            "NotPlainValue",
-            "NotPlainValue",
-            "ZeroDivisionError",
-            "OutputLimit",
-            "NotPlainValue",
-            None,
-            "ProcessExit",
-        ),
-        None,
-    ]
-    assert values[5].value == 2 and values[7].verdict.status is Status.NOT_RUN
-    assert "Point" in values[0].verdict.message and values[0].value is None
+    errors = {
+        **{"Point()": "NotPlainValue", "Age(3)": "NotPlainValue", "range(3)": "NotPlainValue"},
+        **{"1 / 0": "ZeroDivisionError", "f('x' * 70_000)": "OutputLimit", "f(2)[0]": None},
+        **{"os._exit(0)": "ProcessExit", "f(1)": None},
+    }
+    values = dict(zip(errors, executor.values(PROGRAM, tuple(errors)), strict=True))
+    assert {text: verdict.error_type for text, (_, verdict) in values.items()} == errors
+    assert values["f(2)[0]"].value == 2 and values["f(1)"].verdict.status is Status.NOT_RUN
+    assert "Point" in values["Point()"].verdict.message and values["Point()"].value is None
 
 
 def test_what_is_no_expression_is_refused(executor):
