@@ -62,15 +62,8 @@ def assert_two_rewards(lines):
 
 
 def test_the_page_has_the_programs_that_are_tested_here():
-    assert list(PROGRAMS) == [
-        "one_program.py",
-        "make_programs.py",
-        "judge_programs.py",
-        "standard_input.py",
-        "train_with_trl.py",
-        "code_environment.py",
-        "in_an_event_loop.py",
-    ]
+    names = "one_program make_programs judge_programs standard_input train_with_trl code_environment in_an_event_loop"
+    assert list(PROGRAMS) == [f"{name}.py" for name in names.split()]
     assert len(PROGRAMS) == PAGE.count("```python\n")
 
 

@@ -29,22 +29,15 @@ def test_tests_that_share_a_name_run_in_one_process(executor):
 
 def test_what_a_job_leaves_in_memory_or_in_generators_does_not_reach_the_next_one(executor):
     limits = Limits(wall_s=20, cpu_s=9, memory_mb=512)
-    large = Program(
-        "def f(i): return 'x' * 15000000 + str(i)",
-        ("x = [f(i) for i in range(20)]\nassert len(x) == 20",),
-        limits=limits,
-    )
-    right = Program("def f(n): return n", ("x = bytearray(250 << 20)\nassert f(3) == 3",), limits=limits)
-    suspended = Program(
-        "def f(x): return x",
-        (
-            "def g():\n    try:\n        yield 1\n    finally:\n        f(0)\nit = g()\nnext(it)\nassert f(1) == 1",
-        ),
-        limits=limits,
-    )
-    after = Program(
-        "def f(x): return [x]", ("ys = [[i] for i in range(20000)]\nassert f(2) == [2]",), limits=limits
-    )
+    large, right, suspended, after = (
+        Program(code, (test,), limits=limits)
+        for code, test in (
+            ("def f(i): return 'x' * 15000000 + str(i)", "x = [f(i) for i in range(20)]\nassert len(x) == 20"),
+            ("def f(n): return n", "x = bytearray(250 << 20)\nassert f(3) == 3"),
+            ("def f(x): return x", "def g():\n    try:\n        yield 1\n    finally:\n        f(0)\nit = g()\nnext(it)\nassert f(1) == 1"),
+            ("def f(x): return [x]", "ys = [[i] for i in range(20000)]\nassert f(2) == [2]"),
+        )
+    )  # fmt: skip
     results = executor.run([large, right, right, suspended, after, suspended, after])
     assert [(r.all_passed, r.verdicts[0].in_child) for r in results] == [(True, False)] * 7
 

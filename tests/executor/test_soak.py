@@ -1,6 +1,6 @@
 """Many programs, a fifth of them hostile, while workers are killed: every verdict is right and nothing leaks.
 
-COCOS_SOAK sets the number of programs: 1500 by default, which takes some seconds; 10000 for the full soak.
+COCOS_SOAK sets the number of programs: 1000 by default, which takes some seconds; 10000 for the full soak.
 """
 
 import os
@@ -16,8 +16,8 @@ from tests.support.executor import offered, workers, zombies
 
 pytestmark = pytest.mark.processes
 
-COUNT = int(os.environ.get("COCOS_SOAK", "1500"))
-KILL_EVERY = 500
+COUNT = int(os.environ.get("COCOS_SOAK", "1000"))
+KILL_EVERY = 250
 BATCH = 250
 # A hostile program and the status that its one test must have.
 HOSTILE = {
