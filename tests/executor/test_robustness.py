@@ -1,15 +1,10 @@
-"""Programs that could waste the time of the pool, or leave something behind (R2, R4, R6 and L2 of the third review)."""
-
-import os
-import subprocess
-import sys
+"""Programs that could waste the time of the pool."""
 
 import pytest
 
 from cocos.executor import Executor, Limits, Program
 from tests.executor.test_pool import starved
-from tests.support.executor import level_or_skip, offered, processes_below
-from tests.support.paths import ROOT
+from tests.support.executor import offered
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.processes
@@ -39,13 +34,12 @@ def test_threads_that_wait_for_each_other_get_no_second_attempt_that_one_would_n
     assert of_many <= of_one
 
 
-def test_twenty_megabytes_of_code_are_read_in_time():
-    code = "#" * (20 << 20) + "\ndef f(x): return x + 1"
+def test_eighty_megabytes_of_code_are_read_in_time():
+    code = "#" * (80 << 20) + "\ndef f(x): return x + 1"
     with Executor(num_workers=1, sandbox=LEVEL, limits=Limits(wall_s=20)) as executor:
-        # Parts that are added to a bytes object would take quadratic time: minutes for the larger one.
-        for copies in (1, 4):
-            [result] = executor.run([Program(code * copies, ("assert f(1) == 2",))])
-            assert result.all_passed, result
+        # Parts that are added to a bytes object would take quadratic time: minutes.
+        [result] = executor.run([Program(code, ("assert f(1) == 2",))])
+        assert result.all_passed, result
         assert executor.stats.worker_restarts == 0
 
 
@@ -59,33 +53,3 @@ def test_a_second_attempt_has_the_time_that_the_first_one_waited(tmp_path):
             future = executor.submit(program)
             wait_until(lambda: executor.stats.retried_timeouts or future.done())
         assert future.result().all_passed and executor.stats.retried_timeouts == 1
-
-
-TRAINER = """
-import sys, threading
-from cocos.executor import Executor, Program
-executor = Executor(num_workers=1, sandbox=sys.argv[1])
-executor.submit(Program("import time\\nopen('left.bin', 'w').write('x')\\ntime.sleep(3.2)", ("assert x",)))
-threading.Timer(3, print, args=("runs",), kwargs={"flush": True}).start()
-threading.Event().wait()
-"""
-
-
-@pytest.mark.parametrize("level", ["docker", "namespaces", "seccomp", "rlimits"])
-def test_a_program_that_ends_right_after_the_trainer_leaves_nothing(level, tmp_path):
-    level_or_skip(level)
-    trainer = subprocess.Popen(
-        [sys.executable, "-c", TRAINER, level],
-        stdout=subprocess.PIPE,
-        cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    )
-    assert trainer.stdout.readline() == b"runs\n"
-    processes = processes_below(trainer.pid)[1:]
-    trainer.kill()
-    trainer.wait()
-    trainer.stdout.close()
-    wait_until(
-        lambda: not os.listdir(tmp_path) and not any(os.path.exists(f"/proc/{pid}") for pid in processes)
-    )
-    assert processes

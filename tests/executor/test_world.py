@@ -10,24 +10,24 @@ import pytest
 from cocos.dataprep.formats.conversion import from_kodcode
 from cocos.executor import Executor, ExecutorError, Program, Status
 from cocos.executor.inside.packages import import_packages
-from cocos.executor.sandboxes.levels import NAMES
 from cocos.files.json_lines import Place
 from cocos.trajectories import as_program
-from tests.support.executor import level_or_skip, offered, statuses
+from tests.support.executor import EVERY_LEVEL, at_night, level_or_skip, offered, statuses
 from tests.support.paths import dataset
 
 pytestmark = pytest.mark.processes
 
 LEVEL = offered("namespaces", "seccomp") or "rlimits"
+LEVELS = [*EVERY_LEVEL, *at_night("rlimits")]
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=LEVELS)
 def executor(request):
     with Executor(num_workers=1, sandbox=level_or_skip(request.param)) as executor:
         yield executor
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=LEVELS)
 def numpy_executor(request):
     with Executor(num_workers=1, sandbox=level_or_skip(request.param), packages=("numpy",)) as executor:
         yield executor
@@ -56,7 +56,6 @@ WORLD = [  # each is the first thing that a program asks for
     ("time.time_ns()", "1735689600000000000"),
     ("time.clock_gettime(time.CLOCK_REALTIME)", "1735689600.0"),
     ("time.ctime()", "'Wed Jan  1 00:00:00 2025'"),
-    ("time.asctime()", "'Wed Jan  1 00:00:00 2025'"),
     ("time.strftime('%Y-%m-%d %H:%M:%S %Z')", "'2025-01-01 00:00:00 UTC'"),
     ("time.localtime()[:6]", "(2025, 1, 1, 0, 0, 0)"),
     ("time.gmtime()[:6]", "(2025, 1, 1, 0, 0, 0)"),
@@ -64,17 +63,12 @@ WORLD = [  # each is the first thing that a program asks for
     ("str(datetime.datetime.now())", "'2025-01-01 00:00:00'"),
     ("str(datetime.datetime.now(datetime.timezone.utc))", "'2025-01-01 00:00:00+00:00'"),
     ("str(datetime.datetime.now().astimezone())", "'2025-01-01 00:00:00+00:00'"),
-    ("str(datetime.datetime.utcnow())", "'2025-01-01 00:00:00'"),
-    ("str(datetime.datetime.today())", "'2025-01-01 00:00:00'"),
     ("str(datetime.date.today())", "'2025-01-01'"),
     ("random.random()", "0.8444218515250481"),
     ("random.Random().random()", "0.22895563083705017"),
-    ("(random.seed(), random.random())[1]", "0.22895563083705017"),
     ("(random.seed(time.time()), random.random())[1]", "0.07254274387468618"),
     ("random.SystemRandom().randrange(10**9)", "859949878"),
     ("os.urandom(4)", "b'\\xcd\\x07,\\xd8'"),
-    ("os.getrandom(4)", "b'\\xcd\\x07,\\xd8'"),
-    ("secrets.token_hex(4)", "'cd072cd8'"),
     ("str(uuid.uuid4())", "'cd072cd8-be6f-4f62-ac4c-09c28206e7e3'"),
 ]
 
@@ -121,16 +115,8 @@ def f():
     ]
 def g(): return dt(2024, 2, 3, 4), date(2024, 2, 3), timedelta(3)
 """
-    expected = [
-        *[True] * 9,
-        "datetime.datetime",
-        True,
-        True,
-        "<class 'datetime.datetime'>",
-        "datetime",
-        True,
-        True,
-    ]
+    texts = "datetime.datetime", "<class 'datetime.datetime'>", "datetime"
+    expected = [*[True] * 9, texts[0], True, True, texts[1], texts[2], True, True]
     values = "(datetime(2024, 2, 3, 4), date(2024, 2, 3), timedelta(3))"
     imports = "from datetime import date, datetime, timedelta"
     check(executor, [Program(code, (f"assert f() == {expected}", f"assert g() == {values}"), imports)])
@@ -191,12 +177,8 @@ import numpy as np, os, time, random
 def large(): return np.empty(1100 << 20, np.uint8).nbytes
 def f(): return np.random.rand(), np.random.default_rng().random(), os.urandom(2), time.time(), random.random()
 """
-    large, *same = numpy_executor.run(
-        [
-            Program(code, ("assert large() == 1",)),
-            *(Program(code + "#" * n, ("assert f() == 1",)) for n in (1, 2)),
-        ]
-    )
+    tests = {"": "assert large() == 1", "# 1": "assert f() == 1", "# 2": "assert f() == 1"}
+    large, *same = numpy_executor.run([Program(code + more, (test,)) for more, test in tests.items()])
     assert statuses(large) == [Status.MEMORY]
     assert same[0].verdicts[0].actual == same[1].verdicts[0].actual
     assert "b',\\xd8'" not in same[0].verdicts[0].actual  # default_rng drew from the stream before
@@ -205,26 +187,18 @@ def f(): return np.random.rand(), np.random.default_rng().random(), os.urandom(2
 
 RIGHT_WITH_NUMPY = [
     ("def f(v): return np.sum(v)", "assert f([1, 2, 3]) == 6"),
-    ("def f(v): return np.sum(v) > 3", "assert f([1, 2, 3]) == True"),
     ("def f(v): return list(np.array(v) * 2)", "assert f([1, 2]) == [2, 4]"),
     ("def f(v): return {'a': np.int8(3), 'b': (np.float32(0.5),)}", "assert f(0) == {'a': 3, 'b': (0.5,)}"),
     ("def f(v): return v * 2", "assert np.array_equal(f(np.array([1, 2])), np.array([2, 4]))"),
-    ("def f(n): return np.zeros(n)", "assert (f(3) == np.zeros(3)).all()"),
     ("def f(n): return np.zeros((n, 0))", "assert f(3).shape == (3, 0)"),
     ("def f(n): return np.array(n)", "assert f(3) == 3 and f(3).shape == ()"),
     ("def f(n): return np.arange(4).reshape(2, 2).T", "assert f(3).tolist() == [[0, 2], [1, 3]]"),
     ("def f(n): return np.array(['ab', 'é'])", "assert f(3)[1] == 'é'"),
-    ("def f(n): return np.array(['2020-01-02'], 'M8[D]')", "assert f(3)[0] == np.datetime64('2020-01-02')"),
     ("def f(a): a.sort()", "a = np.array([3, 1, 2])\nf(a)\nassert a.tolist() == [1, 2, 3]"),
     ("def f(a):\n a *= 2\n return a", "a = np.array([3.0, 1])\nb = f(a)\nassert b is a and a.sum() == 8"),
     ("def f(a): return a[a > 1]", "np.testing.assert_array_equal(f(np.array([3, 1, 2])), [3, 2])"),
-    ("def f(a): return a[a > 1]", "assert isinstance(f(np.array([3, 1, 2])), np.ndarray)"),
-    (
-        "def f(a): return np.linalg.inv(a)",
-        "try:\n    f(np.zeros((2, 2)))\nexcept np.linalg.LinAlgError as error:\n    assert 'ingular' in str(error)\n"
-        "else:\n    assert False",
-    ),
-]
+    ("def f(a): return np.linalg.inv(a)", "try:\n    f(np.zeros((2, 2)))\n    assert False\nexcept np.linalg.LinAlgError as error:\n    assert 'ingular' in str(error)"),
+]  # fmt: skip
 # No data, so the test runs in the program's process.
 OBJECTS_WITH_NUMPY = [
     ("def f(a): return np.array([1, 'a', None], dtype=object)", "assert f(3).tolist() == [1, 'a', None]"),
@@ -262,38 +236,32 @@ def test_kodcodes_problems_that_need_numpy_pass_with_it():
         check(executor, programs)
 
 
-@pytest.mark.parametrize(
-    ("packages", "words"),
-    [
+def test_a_package_that_is_missing_is_refused_before_anything_runs():
+    for packages, words in (
         (("no-such-package",), f"'no-such-package' is not installed for {sys.executable}; pip install"),
         (("yaml",), "the module 'yaml' belongs to 'PyYAML'"),
         ("numpy", "packages is the string 'numpy'; give a tuple"),
-    ],
-)
-def test_a_package_that_is_missing_is_refused_before_anything_runs(packages, words):
-    with pytest.raises(ValueError, match=words):
-        Executor(num_workers=1, sandbox=LEVEL, packages=packages)
+    ):
+        with pytest.raises(ValueError, match=words):
+            Executor(num_workers=1, sandbox=LEVEL, packages=packages)
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        ("raise RuntimeError('no luck')", "cannot import broken: RuntimeError: no luck"),
-        ("print('{}')\nraise SystemExit(3)", "cannot import broken: SystemExit: 3"),
-        (
-            "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()",
-            "starts threads",
-        ),
-    ],
-)
-def test_a_package_that_cannot_be_imported_is_named_with_the_reason(tmp_path, monkeypatch, source, words):
+BROKEN = {
+    "raise RuntimeError('no luck')": "cannot import broken: RuntimeError: no luck",
+    "print('{}')\nraise SystemExit(3)": "cannot import broken: SystemExit: 3",
+    "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()": "starts threads",
+}
+
+
+@pytest.mark.parametrize("source", BROKEN)
+def test_a_package_that_cannot_be_imported_is_named_with_the_reason(tmp_path, monkeypatch, source):
     (tmp_path / "broken.py").write_text(source)
     info = tmp_path / "broken-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Name: broken\nVersion: 1.0\n")
     (info / "RECORD").write_text("broken.py,,\nbroken-1.0.dist-info/METADATA,,\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ExecutorError, match=words):
+    with pytest.raises(ExecutorError, match=BROKEN[source]):
         Executor(num_workers=1, sandbox=LEVEL, packages=("broken",))
 
 
@@ -320,11 +288,9 @@ def test_a_program_reads_its_standard_input_and_its_files(executor):
             Program(asks, ("assert names() == []", "assert rest() == ''")),
         ],
     )  # fmt: skip
+    large_file = (("a", "x" * (17 << 20)),)
     [ended, too_large] = executor.run(
-        [
-            Program(asks, ("assert ask() == ''",)),
-            Program(asks, ("assert names() == []",), files=(("a", "x" * (17 << 20)),)),
-        ]
+        [Program(asks, ("assert ask() == ''",)), Program(asks, ("assert names() == []",), files=large_file)]
     )
     assert ended.verdicts[0].error_type == "EOFError"
     assert too_large.num_passed == 0 and not too_large.is_infra_failure

@@ -29,7 +29,7 @@ def level_or_skip(name: str) -> str:
     return name
 
 
-def at_night(*values: str) -> list:
+def at_night(*values: str | int) -> list:
     """Return parameters whose tests only `make test-all` runs."""
     return [pytest.param(value, marks=pytest.mark.nightly) for value in values]
 
