@@ -206,7 +206,7 @@ import sys, threading
 from cocos.executor import Executor, Limits, Program
 executor = Executor(num_workers=2, sandbox=sys.argv[1], limits=Limits(wall_s=600, cpu_s=500))
 for seconds in (600, 2.2):
-    code = f"import time\\nfor n in range(100): open(f'file{{n}}', 'w').close()\\ntime.sleep({seconds})"
+    code = f"import time\\nfor n in range(2000): open(f'file{{n}}', 'w').close()\\ntime.sleep({seconds})"
     executor.submit(Program(code, ("assert x",)))
 threading.Timer(2, print, args=("runs",), kwargs={"flush": True}).start()
 threading.Event().wait()
