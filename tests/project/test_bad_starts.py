@@ -127,8 +127,8 @@ def test_a_damaged_file_of_deepspeed_is_named_with_its_option(content, words, tm
     path = tmp_path / "zero.json"
     if content is not None:
         path.write_text(content)
-    words = f"--model_name_or_path=m --train_data=t --output_dir={tmp_path}/out --deepspeed={path}"
-    monkeypatch.setattr(sys, "argv", ["train", *words.split()])
+    given = f"--model_name_or_path=m --train_data=t --output_dir={tmp_path}/out --deepspeed={path}"
+    monkeypatch.setattr(sys, "argv", ["train", *given.split()])
     monkeypatch.setenv("LOCAL_RANK", "0")
     with pytest.raises(ValueError) as caught:
         checked_options(CoCoSOptions, None)
