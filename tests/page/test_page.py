@@ -1,18 +1,20 @@
 """The page in a browser: hostile text, a phone, and an attempt that is watched token by token."""
 
 import os
+import pathlib
 import shutil
-import signal
 import socket
+import subprocess
 import sys
+import tempfile
 from contextlib import contextmanager
 
 import pytest
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from tests.support.browser import choose_scheme, repeat_until, resize, start_browser, unnamed_controls
-from tests.support.commands import free_port, start, succeed
-from tests.support.paths import TOY
+from tests.support.commands import ENVIRONMENT, free_port, succeed
+from tests.support.paths import ROOT, TOY
 from tests.support.report import PASSED, evaluated, numbered, trajectory
 from tests.support.waiting import wait_until
 
@@ -20,17 +22,32 @@ ATTACK = (
     "</code><img src=x onerror=\"document.title='owned'\"> ![a](http://x.invalid/y.png) <script>1</script>"
 )
 ATTACKED = ExecutionResult((Verdict(Status.ERROR, ATTACK, ATTACK, expected=ATTACK, actual=ATTACK),))
-# Serves the page, and notes the collections of objects that Streamlit asks for after each run of a script.
-PAGE = """
-import gc, runpy, sys
+# Notes the collections of objects that Streamlit asks for after each run of a script.
+SITE = """import gc, sys
 def note(phase, info):
     if phase == 'start' and sys._getframe(1).f_code.co_name == '_on_script_finished':
-        open(sys.argv[1], 'a').write('collection\\n')
+        open({log!r}, 'a').write('collection\\n')
 gc.callbacks.append(note)
-open(sys.argv[1], 'a').write('noting\\n')
-sys.argv[1:2] = ['page']
-runpy.run_module('cocos', run_name='__main__')
+open({log!r}, 'a').write('noting\\n')
 """
+
+
+@contextmanager
+def served(roots, *flags, path=""):
+    """Serve the page; yield its address and what it has printed."""
+    port = free_port()
+    words = [sys.executable, "-m", "cocos", "page", "--roots", *map(str, roots), "--port", str(port), *flags]
+    environment = ENVIRONMENT | {"PYTHONPATH": os.pathsep.join([path, ENVIRONMENT.get("PYTHONPATH", "")])}
+    with (
+        tempfile.NamedTemporaryFile("w+") as output,
+        subprocess.Popen(words, cwd=ROOT, env=environment, stdout=output, stderr=output) as process,
+    ):
+        try:
+            wait_until(lambda: process.poll() is not None or accepts(port), timeout_s=120)
+            assert process.poll() is None, pathlib.Path(output.name).read_text()
+            yield f"http://127.0.0.1:{port}/", pathlib.Path(output.name).read_text()
+        finally:
+            process.kill()
 
 
 def accepts(port):
@@ -45,24 +62,18 @@ def root(tmp_path_factory, tiny_model):
     attacked = trajectory(ATTACK, ATTACKED, ATTACKED, text=ATTACK)
     evaluated(folder / "attacked", [attacked, *numbered((PASSED, PASSED))])
     shutil.copytree(tiny_model, folder / "endless")
+    (folder / "site").mkdir()
+    (folder / "site/sitecustomize.py").write_text(SITE.format(log=str(folder / "collections")))
     (folder / "problems.jsonl").write_text((TOY / "test.jsonl").read_text().splitlines(keepends=True)[0])
     return folder
 
 
 @pytest.fixture(scope="module")
 def address(root):
-    """The address of the page, which is served, and its token."""
-    port = free_port()
-    words = ("--roots", root, "--port", port, "--address", "0.0.0.0", "--examples", root / "problems.jsonl")
-    running = start(sys.executable, "-c", PAGE, root / "collections", *words)
-    try:
-        wait_until(lambda: not running.is_running() or accepts(port), timeout_s=120)
-        printed = "".join(running.printed())
-        assert "warning: other machines can reach --address 0.0.0.0" in printed, printed
-        yield f"http://127.0.0.1:{port}/", printed.split("token for visitors: ")[1].split()[0]
-    finally:
-        os.kill(running.pid, signal.SIGKILL)
-        running.finish()
+    flags = ("--address", "0.0.0.0", "--examples", str(root / "problems.jsonl"))
+    with served([root], *flags, path=str(root / "site")) as (address, printed):
+        assert "warning: other machines can reach --address 0.0.0.0" in printed
+        yield address, printed.split("token for visitors: ")[1].split()[0]
 
 
 SERVES = """
