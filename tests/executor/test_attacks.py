@@ -192,7 +192,7 @@ HARMFUL = {
     "def answer(): return 'x' * (1 << 26)": (Status.ERROR, "OutputLimit", LONG),
     "def answer(): return answer()": (Status.ERROR, "RecursionError", LONG),
     "def answer(): return len(str(10 ** 10 ** 7)) or sum(range(10 ** 12))": (Status.TIMEOUT, None, BRIEF),
-    "import os, signal\ndef answer():\n    os.kill(os.getpid(), signal.SIGSTOP)\n    return 42": (Status.TIMEOUT, None, BRIEF),
+    "import os, signal\ndef answer():\n    try: os.kill(os.getpid(), signal.SIGSTOP)\n    except OSError: pass\n    while True: pass": (Status.TIMEOUT, None, BRIEF),
     "import signal, time\nfor s in signal.valid_signals():\n    try: signal.signal(s, signal.SIG_IGN)\n    except (OSError, ValueError): pass\nwhile True: pass": (Status.TIMEOUT, None, BRIEF),
     "import os, sys\nblock = b'x' * (1 << 20)\nfor _ in range(10240): os.write(1, block); os.write(2, block)\ndef answer(): return 42": (Status.PASSED, None, LONG),
     "import os\nheld = []\ntry:\n    while len(held) < 65: held.append(os.open('/dev/null', os.O_RDONLY))\nexcept OSError: pass\ndef answer(): return 42 if len(held) <= 64 else 0": (Status.PASSED, None, LONG),
