@@ -43,4 +43,4 @@ What all of them share:
 import-linter checks which of these may import which; the contracts are in `pyproject.toml`.
 """
 
-__version__ = "1.1.0"
+__version__ = "1.2.0"
