@@ -72,4 +72,5 @@ def test_every_name_of_the_project_stands_for_a_folder_of_the_repository_or_a_mo
     recipes = [yaml.safe_load(path.read_text()) for path in (ROOT / "configs").glob("*.yaml")]
     of_hub = {r["model_name_or_path"] for r in recipes if "model_name_or_path" in r}
     of_hub = {name for name in of_hub if not name.startswith(("outputs/", "models/", "data/"))}
-    assert of_hub <= {place for places in short_names().values() for place in places}
+    names = short_names()
+    assert of_hub <= {*names, *(place for places in names.values() for place in places)}
