@@ -222,11 +222,13 @@ def _nodes(sources: Iterable[str]) -> Iterator[ast.AST]:
 
 
 def _signature(code: str, entry_point: str, tests: tuple[str, ...]) -> str:
+    tree = tree_of(code)
+    if tree is None or (not entry_point and None in map(tree_of, tests)):
+        return ""
     names = {node.id for node in _nodes(tests) if isinstance(node, ast.Name)}
     used = {entry_point} if entry_point else names
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    tree = tree_of(code)
-    found = [node for node in tree.body if isinstance(node, kinds) and node.name in used] if tree else []
+    found = [node for node in tree.body if isinstance(node, kinds) and node.name in used]
     if not found:
         return ""
     # The last definition of a name is the one that counts.

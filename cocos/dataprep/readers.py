@@ -176,9 +176,9 @@ def _read_csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
                 place, number = Place(path, number + 1), reader.line_num  # a cell may contain line breaks
                 # DictReader collects surplus fields under the key None and fills missing fields with None.
                 if None in row or None in row.values():
-                    number_here = f"the number of fields differs from the header's ({len(reader.fieldnames)})"
+                    fault = f"the number of fields differs from the header's ({len(reader.fieldnames)})"
                     remedy = f"quote fields that contain {separator!r} or line breaks"
-                    yield place, DataError(f"{place}: {number_here}; {remedy}")
+                    yield place, DataError(f"{place}: {fault}; {remedy}")
                 else:
                     yield place, row
     except csv.Error as error:

@@ -97,11 +97,11 @@ def findings_in_order(
         find: Waits for these programs and returns what they show.
 
     """
-    pending: deque[tuple[str, Problem, Submitted | None]] = deque()
+    pending: deque[tuple[str, Problem, str, Submitted | None]] = deque()  # with the key in the journal
 
     def next_findings() -> Iterator[Finding]:
-        split, problem, submitted = pending.popleft()
-        key = journal.key(problem)
+        """Yield those about the problem that was submitted first."""
+        split, problem, key, submitted = pending.popleft()
         if (found := journal.find(key)) is None:
             assert submitted is not None
             found = find(problem, submitted)
@@ -110,8 +110,8 @@ def findings_in_order(
             yield Finding(kind, split, problem.task_id, detail, tests=tuple(tests))
 
     for split, problem in problems:
-        is_known = journal.find(journal.key(problem)) is not None
-        pending.append((split, problem, None if is_known else submit(problem)))
+        key = journal.key(problem)
+        pending.append((split, problem, key, submit(problem) if journal.find(key) is None else None))
         if len(pending) == MAX_PENDING:
             yield from next_findings()
     while pending:
