@@ -36,7 +36,7 @@ CURVES = {
     "five/turns-10-again": ("RL over three turns, asked again", (8, 3)),
     "five/again": ("untrained, asked again", (8, -4)),
     "five/single-23-again": ("RL on single attempts, asked again", (8, -6)),
-    "five/transcript": ("untrained, shown its program and the error", (-150, -16)),
+    "five/transcript-sampled": ("untrained, shown its program and the error", (-150, -16)),
 }
 
 # A measure, its argument, and a sign to leave the interval out.
