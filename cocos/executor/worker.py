@@ -11,7 +11,6 @@ import select
 import subprocess
 import sys
 import time
-import types
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -153,10 +152,11 @@ class Worker:
 
 
 @lru_cache(maxsize=1 << 14)
-def compiled(source: str) -> types.CodeType | str:
+def compiled(source: str) -> bytes | str:
     """Return the code of a driver's source, once for all samples of a problem; the source if it has none."""
     try:
         with quiet():
-            return compile(source, "<test>", "exec", 0, True)
+            code = compile(source, "<test>", "exec", 0, True, 0)  # with asserts, whatever this process has
+        return marshal.dumps(code, wire_format.MARSHAL_VERSION)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return source  # the driver finds that out
+        return source  # the driver finds that out; or this format has no slice, which Python 3.14 may make

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -49,6 +50,12 @@ def test_what_a_test_draws_is_the_same_after_any_other_job(executor):
     )
     first, _, last = executor.run([fixed, other, replace(fixed, code=f"{fixed.code}  # again")])
     assert first.verdicts[0].expected == last.verdicts[0].expected is not None
+
+
+def test_asserts_decide_in_a_process_that_runs_without_its_own():
+    code = f"import cocos.executor as e; e.Executor(1, sandbox={LEVEL!r}).close()"  # runs a wrong program
+    done = subprocess.run([sys.executable, "-O", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 WORLD = [  # each is the first thing that a program asks for

@@ -46,8 +46,8 @@ def run_driver(max_bytes: int) -> None:
 
     A job arrives with a socket to its program. It is marshalled: the setup's source and code, the names of
     the setup that the program has too, and for each test its source, code, kind, names that only the program
-    has, and whether it is plain. The code is the source again if the trusted process has another version of
-    Python. Kind is "driven", "in child", "value", or of all tests "script" (`scripts.py`).
+    has, and whether it is plain. The code is marshalled; it is the source again if the trusted process has
+    another version of Python. Kind is "driven", "in child", "value", or of all tests "script" (`scripts.py`).
 
     Evidence is a JSON list. It begins with ["loaded"], or ["program", error type, message, place] if the
     program raised. Then follows a list for each test: seconds, outcome, and the two parts of its mark. An
@@ -84,9 +84,8 @@ def run_driver(max_bytes: int) -> None:
             os.dup2(peer, PEER_FD)
             os.close(peer)
         job = read_exactly(CONTROL_FD, size)
+        fixed_world.restart()  # a setup draws the same numbers here and in the program's process
         fixed_world.WORLD.restart_clock(clock_ns or None)
-        fixed_world.WORLD.restart_random_bytes()
-        fixed_world.random.seed(hash(job))  # the program knows the seed of its own `random`
         driver, tests = Driver(max_bytes, control), marshal.loads(job)
         evidence = json.dumps(driver.run(*tests)).encode()
         may_go_on = driver.is_clean and _size() < size_at_start + MAX_GROWTH
@@ -112,12 +111,12 @@ class Driver:
         self._setup_error: BaseException | None = None
         self._false: list[str] = []  # operator and sides, or the text, of the assert that failed last
 
-    def run(self, setup: str, code: Any, shared: list, tests: list, helpers: list) -> list:
+    def run(self, setup: str, code: bytes | str, shared: list, tests: list, helpers: list) -> list:
         """Run the tests and return the evidence.
 
         Args:
             setup: The source of the setup.
-            code: The setup as `exec` takes it.
+            code: The setup's code.
             shared: Names that it defines for the program too.
             tests: For each test its source, code, kind, names that only the program has, and whether it is
                 plain.
@@ -143,7 +142,7 @@ class Driver:
             self._begin(code, shared, set(helpers), set(map(str, own)), functions)
             for number, (source, test, kind, *_) in enumerate(tests, 1):
                 if "seed" not in setup and ("random" in source or "random" in setup):
-                    fixed_world.random.seed(hash(source))
+                    fixed_world.random.seed(hash(source))  # the program knows the seed of its own `random`
                 start = time.perf_counter()
                 outcome = self._outcome(source, test, kind, number, bool(setup))
                 rows.append([time.perf_counter() - start, outcome, *self.requests.marks.mark()])
@@ -163,7 +162,7 @@ class Driver:
             table.clear()
         return has_ended
 
-    def _begin(self, code: Any, shared: list, helpers: set, own: set, functions: dict) -> None:
+    def _begin(self, code: bytes | str, shared: list, helpers: set, own: set, functions: dict) -> None:
         """Prepare the names of the tests, and run the setup.
 
         Args:
@@ -195,7 +194,7 @@ class Driver:
             __source__=requests.note_source,
         )
         try:
-            exec(code, requests.namespace)
+            exec(_loaded(code), requests.namespace)
         except BaseException as error:
             self._setup_error = error
         if requests.is_gone:
@@ -208,7 +207,7 @@ class Driver:
             requests.request("classes", *requests.classes)
         requests.marks.keep()
 
-    def _outcome(self, source: str, code: Any, kind: str, number: int, has_setup: bool) -> list:
+    def _outcome(self, source: str, code: bytes | str, kind: str, number: int, has_setup: bool) -> list:
         """Run a test, which has a number among those of its job, and return its outcome."""
         requests = self.requests
         requests.marks.begin_test()
@@ -227,7 +226,7 @@ class Driver:
                 value = requests.request("evaluate", source)
                 return ["value", data_types.encode_plain(value, [self._max_bytes])]
             else:
-                exec(code, requests.namespace)
+                exec(_loaded(code), requests.namespace)
         except data_types.NotPlainValue as raised:
             [value] = raised.args
             name = facts(value).name if is_object(value) else type(value).__name__
@@ -272,6 +271,10 @@ class Driver:
         if type(error) is AssertionError and not self.requests.is_foreign(error):
             self.requests.marks.add(Reason.DECIDED.format(name))
         return classes
+
+
+def _loaded(code: bytes | str) -> types.CodeType | str:
+    return code if isinstance(code, str) else marshal.loads(code)
 
 
 def _size() -> int:
