@@ -118,13 +118,14 @@ class CoCoSConfig(CoCoSOptions, ModelConfig, RLOOConfig):
     def _check_groups(self) -> None:
         """Check that batches consist of whole groups, before TRL does with names that nobody typed."""
         per_step = self.per_device_train_batch_size * num_ranks()
-        steps = self.steps_per_generation or self.gradient_accumulation_steps
-        if steps % self.gradient_accumulation_steps:
+        per_update = per_step * self.gradient_accumulation_steps
+        batch = self.generation_batch_size or per_step * (self.steps_per_generation or 0) or per_update
+        if batch % per_update:
+            name = "generation_batch_size" if self.generation_batch_size else "steps_per_generation"
             raise ValueError(
-                f"--steps_per_generation {steps} is no multiple of the {self.gradient_accumulation_steps} "
-                "micro-batches of an update, so batches would be sampled in the middle of one; leave it out"
+                f"--{name} {getattr(self, name)} gives batches of {batch} trajectories, no multiple of the "
+                f"{per_update} of an update, so batches would be sampled in the middle of one; leave it out"
             )
-        batch = self.generation_batch_size or per_step * steps
         if batch % self.num_generations:
             raise ValueError(
                 f"--global_batch_size: {batch} trajectories are not divisible by --num_generations "

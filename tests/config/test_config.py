@@ -250,7 +250,8 @@ train --max_at_k 3 --num_generations 8 | --max_at_k 3 | --num_turns 1
 train --max_at_k 4 --num_turns 1 --num_generations 4 | --max_at_k 4 needs --num_generations above it, not 4
 train --dtype bfloat16 | without a float32 copy | --use_peft true | deepspeed
 boost --dtype float16 | without a float32 copy | leave --dtype out
-train --global_batch_size 32 --per_device_train_batch_size 8 --steps_per_generation 1 | --steps_per_generation 1 is no multiple of the 4 micro-batches
+train --global_batch_size 32 --per_device_train_batch_size 8 --steps_per_generation 1 | --steps_per_generation 1 | 8 trajectories, no multiple of the 32
+train --global_batch_size 16 --per_device_train_batch_size 8 --generation_batch_size 24 | --generation_batch_size 24 | leave it out
 train --vllm_enable_sleep_mode true | after every turn | leave it out
 train --use_transformers_continuous_batching true | cannot stop at [DONE] | leave it out, or give --use_vllm true
 train --use_transformers_paged true | cannot stop at [DONE]
