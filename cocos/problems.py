@@ -225,8 +225,7 @@ def _signature(code: str, entry_point: str, tests: tuple[str, ...]) -> str:
     tree = tree_of(code)
     if tree is None or (not entry_point and None in map(tree_of, tests)):
         return ""
-    names = {node.id for node in _nodes(tests) if isinstance(node, ast.Name)}
-    used = {entry_point} if entry_point else names
+    used = {entry_point} if entry_point else {n.id for n in _nodes(tests) if isinstance(n, ast.Name)}
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     found = [node for node in tree.body if isinstance(node, kinds) and node.name in used]
     if not found:
