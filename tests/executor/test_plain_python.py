@@ -96,3 +96,8 @@ def test_the_program_that_plain_python_refuses_is_refused(executor):
     results = executor.run([Program(case.wrong, (case.test,)) for case in CASES.values()])
     assert [name for name, result in zip(CASES, results, strict=True) if result.all_passed] == []
     assert [result.infra_error for result in results if result.is_infra_failure] == []
+
+
+def test_an_error_of_the_compiler_names_the_test(executor):
+    [result] = executor.run([Program("def f(x): return x", ("assert f(1) == 1; continue",))])
+    assert "'continue' not properly in loop (<test>, line" in (result.verdicts[0].message or "")

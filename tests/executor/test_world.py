@@ -39,7 +39,7 @@ def check(executor, programs):
     for program, result in zip(programs, executor.run(programs), strict=True):
         tests = zip(program.test_list, result.verdicts, strict=True)
         failed = [(test, verdict) for test, verdict in tests if not verdict.passed]
-        assert not failed, (result.infra_error, result.message)
+        assert not failed, (result.infra_error, failed)
         assert result.verdicts
 
 

@@ -273,8 +273,8 @@ class Driver:
         return classes
 
 
-def _loaded(code: bytes | str) -> types.CodeType | str:
-    return code if isinstance(code, str) else marshal.loads(code)
+def _loaded(code: bytes | str) -> types.CodeType:
+    return compile(code, "<test>", "exec", 0, True) if isinstance(code, str) else marshal.loads(code)
 
 
 def _size() -> int:
