@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cocos.executor import read_stdout_test
+from cocos.executor import STDOUT_FUNCTION, read_stdout_test
 from cocos.files.json_lines import DataError, Place, RowErrors, read_rows_leniently
 from cocos.files.python_parser import parse, tree_of
 
@@ -171,9 +171,11 @@ def problem_from_row(row: object, place: Place) -> Problem:
     """
     if not isinstance(row, dict):
         raise DataError(f"{place}: expected a JSON object, found {type(row).__name__}")
-    # `datasets` writes null for a column that only other rows have.
-    row = {name: value for name, value in row.items() if value is not None}
+    # For a column that only other rows have, `datasets` writes null, and pandas NaN, which equals nothing.
+    row = {name: value for name, value in row.items() if value is not None and value == value}
     task_id = row.get("task_id", place.number)
+    if task_id == "":  # an empty cell of a CSV file
+        task_id = place.number
     if isinstance(task_id, bool) or not isinstance(task_id, (str, int)):
         raise DataError(
             f"{place}: field 'task_id' is {type(task_id).__name__}; expected a string or a whole number"
@@ -193,6 +195,12 @@ def problem_from_row(row: object, place: Place) -> Problem:
     for name in ("test_list", "hidden_test_list", "challenge_test_list"):
         for test in getattr(problem, name):
             _check_test(test, name, place)
+    uses_output = [test for test in problem.scored_tests if f"{STDOUT_FUNCTION}(" in test]
+    if uses_output and not problem.is_script and f"def {STDOUT_FUNCTION}(" not in problem.code:
+        raise DataError(
+            f"{place}: {uses_output[0][:200]!r}: write a test of a whole program as assert "
+            f"{STDOUT_FUNCTION}('INPUT') == 'OUTPUT', with two texts, and give its problem no other tests"
+        )
     if problem.entry_point and not problem.entry_point.isidentifier():
         raise DataError(
             f"{place}: field 'entry_point' is {problem.entry_point!r}; expected a function's name"

@@ -45,7 +45,7 @@ Needs the standard library only, and pyseccomp for the system-call filter. Does 
 
 from cocos.executor.limits import Limits
 from cocos.executor.pool import Executor
-from cocos.executor.stdout_tests import StdoutTest, read_stdout_test
+from cocos.executor.stdout_tests import STDOUT_FUNCTION, StdoutTest, read_stdout_test
 from cocos.executor.verdicts import (
     ExecutionResult,
     ExecutorError,
@@ -58,6 +58,7 @@ from cocos.executor.verdicts import (
 )
 
 __all__ = [
+    "STDOUT_FUNCTION",
     "ExecutionResult",
     "Executor",
     "ExecutorError",

@@ -189,6 +189,11 @@ def _parse_line(line: bytes, place: Place) -> object:
         return DataError(f"{place}: {encoding_message(error)}")
     except (ValueError, RecursionError) as error:
         reason = getattr(error, "msg", error)
+        if place.number == 1 and line.strip() == b"{":
+            raise DataError(
+                f"{place.path}: its rows take several lines each; write one row per line, for example with "
+                f"jq -c . {place.path}"
+            ) from None
         if b"\r" in line.rstrip(b"\r\n"):
             remedy = "its lines end with CR alone: convert it with tr '\\r' '\\n'"
         elif line.endswith(b"\n"):

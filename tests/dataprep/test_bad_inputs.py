@@ -84,7 +84,7 @@ NO_CODE = "there is no function or class with doctests or tests"
 CASES: list[tuple[str, dict[Any, Any], str, str, str]] = [
     ("a truncated row", {"a.jsonl": json.dumps(ROW)[:-9].encode()}, JSONL, ":1: not valid JSON", "the file ends within this line: download it again"),
     ("a truncated list", {"a.json": json.dumps([ROW] * 3, indent=1)[:-30].encode()}, "jsonl --input a.json", "a.json:26: not valid JSON", "repair the list"),
-    ("an object over several lines", {"a.json": json.dumps(ROW, indent=1).encode()}, "jsonl --input a.json", "a.json:1: not valid JSON", "write one row per line"),
+    ("an object over several lines", {"a.json": json.dumps(ROW, indent=1).encode()}, "jsonl --input a.json", "a.json: its rows take several lines each", "write one row per line"),
     ("rows within an object", {"a.json": of({"data": [ROW]})}, "jsonl --input a.json", "has the columns data, but not text and test_list", "--columns text=COLUMN test_list=COLUMN"),
     ("a text that is a number", {"a.jsonl": but(text=3)}, JSONL, ":1: field 'text' is int", "expected a string"),
     ("a blank text", {"a.jsonl": but(text=" ")}, JSONL, ":1: field 'text' is missing or empty", "describe what the program should do"),

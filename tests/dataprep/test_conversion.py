@@ -172,6 +172,8 @@ def test_a_line_that_an_assert_needs_is_part_of_its_test():
     [
         ({"test_list": "assert f(1)\nf(2) == 3"}, "not an assert: 'f(2) == 3'; write 'assert f(2) == 3'"),
         ({"test_list": "assert f(1)\ndef test_f():\n    assert f(2)"}, "'def test_f():'; use --tests pytest"),
+        ({"test_list": "def check(f):\n    assert f(2)"}, "'def check(f):'; use --tests check"),
+        ({"test_list": "class T(C):\n    def test(self):\n        self.assertTrue(f(2))"}, "'class T(C):'; use --tests pytest"),
         ({"test_list": "import math"}, "not an assert: 'import math'; write one assert per line"),
         ({"test_list": "# later"}, "contains no assert; write one assert per line"),
         ({"test_list": "assert f(1)", "test_imports": "x = 1"}, 'write ["import math"], or one import per line'),
@@ -194,6 +196,10 @@ DOUBLE = "def double(x):\n    return 2 * x"
         ({"test_list": ["import solution\nassert solution.double(2) == 4"]}, ["the import of solution"]),
         ({"test_list": ["import solution as s\nassert s.double(2) == 4"]}, ["the import of solution"]),
         ({"test_imports": ["from main import double"]}, ["the import of main"]),
+        ({"test_imports": ["import m"], "test_list": ["assert m.double(2) == 4"]}, ["the import of m"]),
+        ({"test_imports": ["from main import *"]}, ["the import of main"]),
+        ({"test_imports": ["from .main import double"]}, ["the import of .main"]),
+        ({"test_imports": ["from os import *"]}, []),
         ({"code": f"```python\n{DOUBLE}\n```"}, ["the fence around the reference"]),
         ({"test_setup_code": "from math import floor"}, []),
         ({"test_setup_code": "from helpers import other"}, []),  # not the reference's: nothing is known of it
@@ -205,6 +211,31 @@ def test_an_import_of_the_solution_and_a_fence_around_it_are_left_out(fields, ed
     assert list(converted.edits) == edits
     if edits:
         assert converted.problem == Problem("1", "Double.", ("assert double(2) == 4",), DOUBLE)
+
+
+def test_helpers_of_pytest_become_plain_python_wherever_their_import_stands():
+    raising = "with pytest.raises(TypeError):\n    double(None)"
+    close = "assert double(2) == pytest.approx(4)"
+    row = {"task_id": "1", "text": "Double.", "code": DOUBLE, "test_list": ["import pytest", raising, close]}
+    done = from_columns(row, PLACE, {}, "list")
+    assert done.edits == ("the import of pytest",) and done.problem.test_imports == ()
+    for test in done.problem.test_list:
+        exec(DOUBLE + "\n" + test, {})
+    one = from_columns(row | {"test_list": f"import pytest\n{raising}"}, PLACE, {}, "lines").problem
+    assert one.test_list == done.problem.test_list[:1]
+    wrong = "def double(x):\n    return 5"
+    for test, error in zip(done.problem.test_list, (AssertionError, AssertionError), strict=True):
+        with pytest.raises(error):
+            exec(wrong + "\n" + test, {})
+
+
+def test_a_test_function_that_is_called_and_indented_lines_are_tests():
+    called = "def test():\n    assert f(1) == 2\ntest()"
+    assert converted("lines", test_list=called).test_list == (called,)
+    assert converted("lines", test_list="\n    assert f(1)\n    assert f(2)\n").test_list == (
+        "assert f(1)",
+        "assert f(2)",
+    )
 
 
 def test_an_import_of_the_solution_within_a_function_is_left_out_and_its_other_name_stays():

@@ -6,6 +6,7 @@ import pyarrow.parquet
 import pytest
 
 from cocos.commands.prepare import main
+from cocos.dataprep.formats.conversion import from_columns
 from cocos.dataprep.formats.field_rows import format_of, read_field_row
 from cocos.files.json_lines import DataError, Place
 from cocos.problems import load_problems
@@ -145,10 +146,45 @@ def test_a_class_is_called_by_name_and_its_first_lines_are_part_of_the_task():
 
 
 @pytest.mark.parametrize(
+    ("cases", "fields", "tests"),
+    [
+        (CASES, {}, SPOKEN),
+        (str([{"stdin": case["input"], "expected_output": case["output"]} for case in CASES]), {}, SPOKEN),
+        ([{"args": [1, 2], "expected": 3}], {"entry_point": "add"}, ["assert add(1, 2) == 3"]),
+        ([{"input": {"a": 1, "b": [2]}, "output": None}], {"entry_point": "add"}, ["assert add(a=1, b=[2]) is None"]),
+        ([{"fn_name": "add", "input": "ab", "output": 3}], {}, ["assert add('ab') == 3"]),
+    ],
+)  # fmt: skip
+def test_inputs_and_outputs_in_a_column_of_any_name_are_tests_of_an_own_row(cases, fields, tests):
+    row = {"q": "Do it.", "cases": cases, **fields}
+    assert (
+        list(from_columns(row, PLACE, {"text": "q", "test_list": "cases"}, "list").problem.test_list) == tests
+    )
+    hidden = {"text": "Do it.", "test_list": tests, "hidden_test_list": cases, **fields}
+    if not isinstance(cases, str):
+        assert list(from_columns(hidden, PLACE, {}, "list").problem.hidden_test_list) == tests
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [({"args": [1], "output": 1}, "'entry_point'"), ({"in": 1}, "keys in, but no 'input'")],
+)
+def test_a_case_of_an_own_row_that_cannot_be_read_says_what_is_missing(case, message):
+    with pytest.raises(ValueError, match=message):
+        from_columns({"text": "Do it.", "test_list": [case]}, PLACE, {}, "list")
+
+
+def test_a_reference_in_a_fence_is_a_reference():
+    row, _ = ROWS["open-r1"]
+    row = row | {"gold_standard_solution": f"```python\n{DOUBLE}```"}
+    assert read_field_row(row, format_of(row), PLACE).fields["code"] == DOUBLE.strip()
+
+
+@pytest.mark.parametrize(
     ("column", "reason"),
     [
         ({"inputs": [], "outputs": []}, "'input_output' has no test"),
-        ({"input": "1"}, "KeyError: 'output'"),
+        ({"input": "1"}, "keys input, but no 'output'"),
         (42, "42 is neither a test nor a list of tests"),
         ({"inputs": ["1"], "outputs": []}, "argument 2 is shorter"),
         ({"inputs": [[object]], "outputs": [1], "fn_name": "f"}, "is not a plain value"),

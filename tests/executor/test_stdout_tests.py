@@ -202,11 +202,13 @@ def test_outputs_are_compared_word_by_word_and_numbers_with_a_point_by_tolerance
 
 def test_a_test_is_its_source_and_other_tests_are_none():
     for test in (StdoutTest("3\n", "6\n"), StdoutTest("'\"\\\n", ""), StdoutTest("x" * 100_000, "\u00e4")):
-        assert read_stdout_test(test.source) == test
+        for source in (test.source, f"\n# one\n{test.source}", f"assert ({test.source[7:]}), 'why'"):
+            assert read_stdout_test(source) == test
     for source in (
         "assert f(1) == 2",
         "assert program_output(1) == 2",
         "assert program_output('1') != '2'",
         "assert program_output(",
+        "assert f('program_output') == '2'",
     ):
         assert read_stdout_test(source) is None

@@ -121,12 +121,16 @@ BAD_ROWS = [
     ("an absolute file", {**ROW, "files": {"/etc/a": ""}}, "has the path '/etc/a'; expected one that is relative"),
     ("a file without name", {**ROW, "files": {"a/": ""}}, "has the path 'a/'; expected one that is relative"),
     ("a file as folder", {**ROW, "files": {"a": "", "a/b": ""}}, "'a' is a file and a folder; rename one"),
+    ("a whole program and a call", {**ROW, "test_list": [*ROW["test_list"], "assert program_output('1') == '2'"]}, "as assert program_output('INPUT') == 'OUTPUT', with two texts"),
+    ("an output that is no text", {**ROW, "test_list": ["assert int(program_output('1')) == 2"]}, "and give its problem no other tests"),
     ("a comment as test", {**ROW, "test_list": ["# TODO"]}, "the test '# TODO' checks nothing; remove it"),
 ]  # fmt: skip
 
 
-def test_a_null_is_a_field_that_is_not_there(tmp_path):  # `datasets` writes it for columns of other rows
-    row = {**ROW, "task_id": None, "code": None, "entry_point": None, "hidden_test_list": None}
+# `datasets` writes null for columns of other rows, pandas NaN, and a CSV file has an empty id.
+@pytest.mark.parametrize(("absent", "task_id"), [(None, None), (float("nan"), float("nan")), (None, "")])
+def test_a_null_is_a_field_that_is_not_there(tmp_path, absent, task_id):
+    row = {**ROW, "task_id": task_id, "code": absent, "entry_point": absent, "hidden_test_list": absent}
     [problem] = load_problems(written(tmp_path / "null.jsonl", row))
     assert problem == Problem(task_id="1", text=ROW["text"], test_list=tuple(ROW["test_list"]))
 
@@ -155,6 +159,11 @@ BAD_FILES = [
     ("an empty list", b"[]", "contains no problems; expected one MBPP-format row or more"),
     ("a list cut off in its last line", LIST[:-8], "not valid JSON"),
     ("lines cut off in line 2", LINES[:-8], ":2: not valid JSON"),
+    (
+        "rows of several lines",
+        json.dumps(ROW, indent=1).encode(),
+        "write one row per line, for example with jq -c .",
+    ),
     ("no JSON at all", b"task_id,text\n1,Write f.", ":1: not valid JSON"),
     ("latin-1", '{"text": "Größe"}'.encode("latin-1"), "expected UTF-8 JSON or JSONL, optionally gzipped"),
     ("gzip cut off", gzip.compress(LINES * 50)[:60], "expected UTF-8 JSON or JSONL, optionally gzipped"),
@@ -192,7 +201,7 @@ tests = st.sampled_from(
 )
 problems = st.builds(
     Problem,
-    task_id=words,
+    task_id=words.filter(bool),
     text=words.filter(str.strip),
     test_list=st.lists(tests, min_size=1, max_size=3).map(tuple),
     code=words,

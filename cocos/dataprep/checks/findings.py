@@ -6,7 +6,7 @@ from dataclasses import dataclass
 FINDING_KINDS = {
     "malformed": "the row cannot be read as a problem",
     "test_left_out": "a test needs pytest, passes for any program, or is too large; the row keeps the others",
-    "edited": "an import of the solution under test, or a fence around the reference, is left out",
+    "edited": "an import of the solution or of pytest, or a fence around the reference, is left out",
     "moved": "the problem nearest to the border of a split that would be empty is in it",
     "inexact": "a test compares with a float of 2**53 or more by ==, which no exact integer may equal",
     "failing": "the reference does not pass the tests",

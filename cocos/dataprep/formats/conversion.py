@@ -8,12 +8,13 @@ import ast
 import io
 import json
 import shlex
+import textwrap
 import tokenize
 from dataclasses import fields, replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from cocos.dataprep.formats.field_rows import format_of, read_field_row
+from cocos.dataprep.formats.field_rows import format_of, read_cases, read_field_row
 from cocos.dataprep.formats.humaneval import ExtractedTests, prompt_helpers, split_check_function
 from cocos.dataprep.formats.input_tests import GeneratedTests, InputTests
 from cocos.dataprep.formats.own_rows import is_import, python_value, repaired, split_asserts
@@ -29,7 +30,7 @@ from cocos.dataprep.row_hints import (
     read_problem,
 )
 from cocos.files.json_lines import Place
-from cocos.files.python_parser import parse
+from cocos.files.python_parser import parse, tree_of
 from cocos.problems import DataError, Problem
 
 MBPP_FIELDS = tuple(field.name for field in fields(Problem))
@@ -138,13 +139,15 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
         example = columns_example(list(row), missing, [f"{field}={name}" for field, name in columns.items()])
         own_columns = f"{describe_columns(row, missing)}; name them, for example: {shlex.join(example)}"
         raise DataError(f"{place}: {describe_raw_row(row, place.path) or own_columns}")
-    unused = tuple(column for column in row if column not in origins.values())
+    unused = tuple(column for column in row if column and column not in origins.values())
     left_out: tuple[str, ...] = ()
     if form != "list":
         entry_point = values.get("entry_point") or ""
         values["test_list"], left_out = _extract_tests(values, "test_list", place, form, entry_point)
     for field in ("test_list", "test_imports", "challenge_test_list", "hidden_test_list", "files"):
         values[field] = _parsed(values.get(field), field, place)
+    for field in ("test_list", "hidden_test_list"):
+        values[field] = read_cases(values[field], values.get("entry_point") or "", values.get("code") or "")
     if isinstance(tests := values["test_list"], list):
         imports = list(takewhile(is_import, tests))
         values["test_list"] = tests[len(imports) :]
@@ -210,6 +213,8 @@ def _extract_tests(
 ) -> ExtractedTests:
     """Read a field in one of `TEST_FORMS` except `list`."""
     source = string_field(row, field, place).replace("\r\n", "\n").replace("\r", "\n")
+    if tree_of(source) is None:
+        source = textwrap.dedent(source)
     try:
         if form == "check":
             if not entry_point:

@@ -6,13 +6,13 @@ or Python source; `_tests` reads all of these, as JSON or as text of JSON, in wh
 
 import ast
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cocos.dataprep.formats.humaneval import split_check_function
 from cocos.dataprep.formats.input_tests import equality, literal
-from cocos.dataprep.formats.own_rows import split_asserts
+from cocos.dataprep.formats.own_rows import split_asserts, without_fence
 from cocos.dataprep.formats.shown_tests import VISIBLE_TESTS
 from cocos.dataprep.formats.source_edits import parse_source
 from cocos.executor.stdout_tests import StdoutTest
@@ -50,6 +50,8 @@ def _python3(row: dict) -> list[str]:
 
 # Keys of an object that holds the tests, or their text.
 NESTED_TESTS = ("ground_truth", "test_cases", "functional", "assert_case")
+# Keys of the input and of the output of one test.
+INPUT, OUTPUT = ("input", "stdin", "args"), ("output", "expected_output", "expected", "stdout")
 _CODEFORCES = ("title", "description", "input_format", "output_format", "note")
 FORMATS = (
     FieldFormat("APPS and TACO", ("question", "input_output"), lambda row: row["question"],
@@ -100,7 +102,7 @@ def read_field_row(row: dict, known: FieldFormat, place: Place) -> FieldRow:
     try:
         solutions = known.code(row)
         programs = solutions if isinstance(solutions, list) else [solutions or ""]
-        code = min(filter(tree_of, programs), key=len, default="")
+        code = min(filter(tree_of, map(without_fence, programs)), key=len, default="")
         starter = str(row.get("starter_code") or "").strip()
         if file := row.get("input_file") or row.get("output_file"):
             raise ValueError(f"its programs read or write the file {file!r}, not the standard streams")
@@ -183,7 +185,31 @@ def _tests(value: Any, function: _Function) -> Iterator[str]:
         name = value.get("fn_name") or metadata.get("func_name")
         if value.get("testtype", value.get("type")) in ("functional", "function_call"):
             name = name or function.name
-        yield _test(name, value["input"], value["output"], function)
+        if "args" in value and not name:
+            raise ValueError("a test has the key 'args', but no field 'entry_point' names its function")
+        yield _test(name, _part(value, INPUT), _part(value, OUTPUT), function)
+
+
+def _part(case: dict, names: Sequence[str]) -> Any:
+    """Return the input or the output of a test, by the first of these keys that it has."""
+    if not (found := [name for name in names if name in case]):
+        raise ValueError(f"a test has the keys {', '.join(case)}, but no {names[0]!r}")
+    return case[found[0]]
+
+
+def read_cases(cases: Any, entry_point: str, code: str) -> Any:
+    """Return the tests of an own row's list of objects with input and output; any other value as it is.
+
+    Args:
+        entry_point: Function that is called with the inputs; "" if a program reads them.
+        code: The reference.
+
+    """
+    if not isinstance(cases, list) or not any(isinstance(case, dict) for case in cases):
+        return cases
+    kind = {"testtype": "functional"} if entry_point else {}
+    function = _Function(entry_point, code)
+    return [test for case in cases for test in _tests(kind | case, function)]
 
 
 def _source_tests(source: str, function: _Function) -> tuple[str, ...]:
@@ -211,7 +237,11 @@ def _test(name: str | None, given: Any, output: Any, function: _Function) -> str
         given, output = lines, _value(output)
         if len(lines) == 1 and isinstance(lines[0], list) and len(lines[0]) == function.num_parameters(name):
             given = lines[0]
-    call = f"{name}({', '.join(map(literal, given))})"
+    if isinstance(given, dict):
+        arguments = [f"{key}={literal(value)}" for key, value in given.items()]
+    else:
+        arguments = list(map(literal, given if isinstance(given, list) else [given]))
+    call = f"{name}({', '.join(arguments)})"
     if "class Solution" in function.code:
         call = f"Solution().{call}"
     # Some sets wrap what is expected in a list, and their own judges accept both.

@@ -29,6 +29,8 @@ from cocos.dataprep.formats.source_edits import (
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 MODULE_UNDER_TEST = "solution"  # KodCode's name
+PYTEST = "pytest"
+PYTEST_HELPERS = ("raises", "approx", "fail")  # that plain Python can replace
 MARKS = ("fixture", "parametrize")
 UNSUPPORTED_MARKS = ("skip", "skipif", "xfail", "usefixtures", "patch")
 SET_UP = re.compile("set_?up|tear_?down", re.IGNORECASE)  # methods that run before or after each test
@@ -72,6 +74,14 @@ def split_test_module(tree: ast.Module) -> ExtractedTests:
     if not tests:
         raise ValueError("; ".join(left_out) or "has no test function")
     return ExtractedTests(tuple(tests), tuple(left_out))
+
+
+def plain_python(tree: ast.Module) -> ast.Module:
+    """Return a test that calls `PYTEST_HELPERS` as plain Python; raise ValueError if it cannot be."""
+    tree = _StandardLibrary(dict(zip(PYTEST_HELPERS, PYTEST_HELPERS, strict=True)), tree).visit(tree)
+    needs_math = "math.isclose(" in ast.unparse(tree)
+    tree.body[:0] = ast.parse("import math").body * needs_math
+    return tree
 
 
 def decorator_name(decorator: ast.expr) -> str:
