@@ -178,7 +178,7 @@ def load_answers(path: str | Path) -> AnswersByKey:
     answers: AnswersByKey = {}
     num_samples: Counter[str] = Counter()
     for place, row in read_rows(Path(path)):
-        if not isinstance(row, dict) or not (found := _answers(row)):
+        if not isinstance(row, dict) or row.get("task_id") is None or not (found := _answers(row)):
             raise DataError(
                 f'{place}: expected a row of samples.jsonl, {{"task_id": ..., "answers": ["...", ...]}}, or '
                 '{"task_id": ..., "solution": "..."}'
@@ -187,7 +187,7 @@ def load_answers(path: str | Path) -> AnswersByKey:
         sample = row.get("sample", num_samples[task_id])
         if isinstance(sample, str) and sample.isdecimal():
             sample = int(sample)
-        if isinstance(sample, bool) or not isinstance(sample, int):
+        if isinstance(sample, bool) or not isinstance(sample, int) or sample < 0:
             raise DataError(f"{place}: field 'sample' is {sample!r:.80}; expected a whole number, from 0")
         key = (task_id, sample)
         if key in answers:

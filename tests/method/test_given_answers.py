@@ -52,3 +52,12 @@ def test_the_number_of_a_sample_may_be_text_and_anything_else_is_refused(tmp_pat
         DataError, match=r"answers.jsonl:1: field 'sample' is 'first'; expected a whole number"
     ):
         load_answers(file_of(tmp_path, *rows_of("x", sample="first")))
+    with pytest.raises(
+        DataError, match=r"answers.jsonl:1: field 'sample' is -1; expected a whole number, from"
+    ):
+        load_answers(file_of(tmp_path, *rows_of("x", sample=-1)))
+
+
+def test_a_row_without_an_id_is_refused_at_its_line(tmp_path):
+    with pytest.raises(DataError, match=r"answers.jsonl:2: expected .*task_id"):
+        load_answers(file_of(tmp_path, rows_of("x")[0], {"answers": ["x"]}))
