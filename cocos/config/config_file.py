@@ -36,6 +36,8 @@ def read_config(path: str) -> ConfigFile:
         raise ValueError(f"--config: {' '.join(str(error).split())}; give a readable YAML file") from None
     if not isinstance(content, dict):
         raise ValueError(f"--config {path}: contains no options; write one per line, such as num_turns: 2")
+    if "config" in content:
+        raise ValueError(f"--config {path}: a file cannot name another; write the options of both into one")
     if not all(isinstance(key, str) for key in content):
         raise ValueError(f"--config {path}: every key is the name of an option, such as num_turns: 2")
     if Path(path).suffix == ".json" and isinstance(content.get("options"), dict) and "versions" in content:

@@ -165,7 +165,8 @@ def _of_comparison(comparison: RunComparison) -> Iterator[str]:
 
 def _conditions(run: FinishedRun) -> dict[str, Any]:
     """Return the options of a run that decide what is measured, with the temperatures that were used."""
-    options = {name: value for name, value in run.record["options"].items() if name in MEASURING}
+    names = MEASURING - {"answers"} if run.is_given else MEASURING
+    options = {name: value for name, value in run.record["options"].items() if name in names}
     return options | ({"temperature": _temperatures(run)} if "temperature" in options else {})
 
 

@@ -87,6 +87,12 @@ class FinishedRun:
             {int(name[5:].split("_")[0]) for name in self.metrics["pass_at_k"] if name.startswith("pass@")}
         )
 
+    @cached_property
+    def is_given(self) -> bool:
+        """Every completion was supplied with `--answers`; no model answered."""
+        turns = [turn for row in self.rows for turn in row["turns"]]
+        return bool(turns) and all(turn["is_given"] or turn["is_carried"] for turn in turns)
+
     @property
     def carry(self) -> Carry:
         """The way in which earlier turns were carried into later prompts."""
@@ -104,7 +110,9 @@ class FinishedRun:
             placebo = self.record["options"].get("placebo", "none")
             conditions += [f"the placebo {placebo!r}"] if placebo != "none" else []
             conditions += ["early stop on the visible tests"] if self.metrics["early_stop"] else []
-        conditions += [f"given answers ({', '.join(answers)})"] if answers else []
+        # Of runs without a model, the answers are what is compared, not a condition under which.
+        sources = "" if self.is_given else f" ({', '.join(answers)})"
+        conditions += [f"given answers{sources}"] if answers else []
         return " and ".join(conditions)
 
     def estimate(self, metric: str) -> Estimate:

@@ -333,6 +333,7 @@ def test_a_command_needs_model_and_data_but_the_configuration_of_a_trainer_does_
         ("gamma: [0.1", ["--config:", "config.yaml", "line 1", "give a readable YAML file"]),
         ("", ["config.yaml: contains no options", "write one per line"]),
         ("gamma: 0.1\nbeta: 0\ngamma: 0.2", ["line 3: the key 'gamma' occurs twice; remove one"]),
+        ("config: other.yaml", ["a file cannot name another"]),
         ("2: 3", ["every key is the name of an option"]),
         ("gamma: {a: 1}", ["--gamma", "invalid float value"]),
         *(

@@ -41,7 +41,7 @@ def test_each_set_has_a_folder_and_one_report_has_a_row_for_each_and_a_resumed_c
     report = (out / "report.md").read_text()
     assert all(f"| {path.name} |" in report for path in folders)
     # One of the two problems is right: Wilson's interval of 1 of 2.
-    assert "## Correction with given answers (references) over all 2 sets, % [95 % interval]" in report
+    assert "## Correction with given answers over all 2 sets, % [95 % interval]" in report
     assert "| all sets | 2 | 1 | 50.0 [9.5, 90.5] |" in report
     (folders[1] / "samples.jsonl").unlink()
     before = (folders[0] / "samples.jsonl").read_bytes()

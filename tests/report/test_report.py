@@ -421,6 +421,21 @@ def test_cautions_of_several_runs_that_differ_in_figures_only_are_one_line(tmp_p
     assert Report(equal).caveats == [f"a, c: 2 of 2 {text}"]
 
 
+def test_runs_in_which_every_answer_was_given_are_compared_whatever_file_it_is_from(tmp_path):
+    def scored(name, *results):
+        played = [
+            replace(one, turns=tuple(replace(turn, is_given=True) for turn in one.turns))
+            for one in numbered(*((result,) for result in results))
+        ]
+        return evaluated(tmp_path / name, played, answers=[f"{name}.jsonl"], options={"answers": [name]})
+
+    loaded = load_runs([scored("right", PASSED, PASSED, FAILED), scored("wrong", PASSED, FAILED, FAILED)])
+    [comparison] = compare_runs(loaded)
+    assert (comparison.baseline.name, comparison.other.name) == ("right", "wrong")
+    report = Report(loaded, [comparison])
+    assert "## Correction with given answers, %" in markdown_report(report) and report.caveats == []
+
+
 def test_few_repairs_are_a_caution_if_there_are_wrong_programs_enough(tmp_path):
     def cautions(name, wrong, repaired):
         rows = [trajectory(str(n), FAILED, PASSED if n < repaired else FAILED) for n in range(wrong)]
