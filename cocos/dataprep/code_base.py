@@ -111,10 +111,16 @@ def python_files(folder: Path) -> list[str]:
         if "pyvenv.cfg" in names:
             folders.clear()
             continue
-        found += [Path(parent, name).relative_to(folder).as_posix() for name in names if name.endswith(".py")]
+        paths = [Path(parent, name) for name in names if name.endswith(".py")]
+        found += [path.relative_to(folder).as_posix() for path in paths if not _is_alias(path, folder)]
     if not found:
         raise DataError(f"{folder}: contains no Python file; give the folder of the code")
     return sorted(found)
+
+
+def _is_alias(path: Path, folder: Path) -> bool:
+    """Return whether a path is a link to a file of the folder, which is read by its own name."""
+    return path.is_symlink() and path.exists() and path.resolve().is_relative_to(folder.resolve())
 
 
 def _read_module(code_base: CodeBase, path: str, tests: dict[Origin, list[str]]) -> Iterator[RawRow]:

@@ -8,6 +8,7 @@ import copy
 import re
 import stat
 import sys
+import tokenize
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache, partial
@@ -102,10 +103,11 @@ class CodeBase:
                 raise ValueError("is a pipe or a device")
             if status.st_size > MAX_SOURCE_BYTES:
                 raise ValueError(f"has {status.st_size >> 20} MiB, more than source has")
-            return Module(file.read_text(encoding="utf-8-sig"))
+            with tokenize.open(file) as source:  # in the encoding that the file names, as Python reads it
+                return Module(source.read())
         except OSError as error:
             raise ValueError(f"cannot be read ({error.strerror})") from None
-        except UnicodeDecodeError:
+        except (UnicodeDecodeError, SyntaxError):
             raise ValueError("is not UTF-8") from None
 
     def find(self, importer: str, module: str, level: int = 0) -> str | None:

@@ -101,6 +101,7 @@ class Stack:
     "shop/tables.py": 'import pandas\ndef rows(t):\n    """Count rows.\n    >>> rows(1)\n    1\n    """\n    return pandas.n(t)\n',
     "shop/broken.py": "def f(:\n",
     "shop/latin.py": b"# \xe9\n",
+    "shop/coded.py": b'# coding: latin-1\ndef accent():\n    """Return \xe9.\n    >>> accent()\n    \'\xe9\'\n    """\n    return "\xe9"\n',
     "tests/test_prices.py": '''
 import unittest
 from shop import halve, total
@@ -134,6 +135,7 @@ def code_base(tmp_path) -> Path:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
     (root / "shop/loop").symlink_to(root, target_is_directory=True)
     (root / "shop/dangling.py").symlink_to("nowhere.py")
+    (root / "shop/alias.py").symlink_to("prices.py")  # its functions are those of prices.py
     return root
 
 
@@ -151,7 +153,8 @@ def converted(root: Path) -> tuple[dict[str, Problem], set[tuple[str, str]]]:
 
 def test_doctests_and_test_files_become_asserts_of_the_function_with_what_it_calls(code_base):
     problems, _ = converted(code_base)
-    assert problems.keys() == {"total", "halve", "forever", "wrong", "cents", "Stack"}
+    assert problems.keys() == {"total", "halve", "forever", "wrong", "cents", "Stack", "accent"}
+    assert problems["accent"].test_list == ("assert accent() == '\xe9'",)
     total = problems["total"]
     assert total.task_id == "shop/prices.py:total"
     assert total.text == "Write a function total(prices, tax=0.0). Add up prices with tax."
