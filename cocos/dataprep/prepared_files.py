@@ -18,18 +18,24 @@ def read_prepared(paths: Iterable[Path]) -> Iterator[tuple[str, Problem]]:
     The split of a single file is its name up to the first dot.
 
     Raises:
-        DataError: A row is malformed, or an id occurs twice in a file.
+        DataError: A row is malformed, an id occurs twice in a file, or a file is empty or given twice.
 
     """
+    files: set[Path] = set()
     for path in paths:
         for file, split in input_files(path):
             refuse_other_file(file)
+            if file.resolve() in files:
+                raise DataError(f"{file}: is given twice; give each file once")
+            files.add(file.resolve())
             seen: set[bytes] = set()
             stem = file.name.split(".")[0]
             for place, row in read_rows(file):
                 problem = read_problem(row, place)
                 require_new_id(problem, place, seen)
                 yield split or stem, problem
+            if not seen:
+                raise DataError(f"{file}: contains no problems; expected one MBPP-format row or more")
 
 
 def benchmark_files(arguments: Iterable[str]) -> list[tuple[str, Path | None]]:

@@ -125,6 +125,14 @@ def test_what_the_candidate_prints_can_be_asserted(executor):
     assert right.all_passed and not wrong.all_passed
 
 
+@pytest.mark.parametrize(
+    "change", ["sys.path.append('..')", "sys.path.insert(0, str(Path(__file__).parent))"]
+)
+def test_where_a_file_finds_the_solution_is_no_part_of_its_tests(change):
+    source = f"import sys\nfrom pathlib import Path\n{change}\nfrom solution import f\ndef test_f():\n    assert f(1)\n"
+    assert split_pytest_file(source).tests == ("assert f(1)",)
+
+
 UNSUPPORTED = [
     ("def test_f(tmp_path):\n    assert f(tmp_path)", "needs the pytest fixture 'tmp_path'"),
     ("async def test_f():\n    assert f()", "is asynchronous"),

@@ -108,6 +108,11 @@ def test_check_reports_its_findings_and_exits_with_status_1(prepare, tmp_path, c
     out = capsys.readouterr().out
     assert "failing: train/7: test 1 of 2: failed, AssertionError: expected 2, got 1" in out
     assert "contaminated: train/7: same text as good.jsonl/good" in out
+    (tmp_path / "empty.jsonl").write_text("\n")
+    assert prepare("check", tmp_path / "empty.jsonl") == 2
+    assert prepare("check", tmp_path, tmp_path / "train.jsonl") == 2
+    err = capsys.readouterr().err
+    assert "empty.jsonl: contains no problems" in err and "train.jsonl: is given twice" in err
     assert prepare("check", tmp_path / "good.jsonl", "--against", "humanevil=x") == 2
     assert "unknown benchmark 'humanevil'; choose one of mbpp" in capsys.readouterr().err
 

@@ -105,7 +105,7 @@ class _TestFile:
         self.body = tree.body
         self.definitions: dict[str, ast.stmt] = {}  # name -> the statement that defines it
         self.fixtures: dict[str, Function] = {}
-        self.side_effects: list[ast.stmt] = []  # such as `sys.path.append(...)`: every test has them
+        self.side_effects: list[ast.stmt] = []  # such as `random.seed(...)`: every test has them
         self.pytest_names: dict[str, str] = {}  # local name -> name in pytest
         for node in tree.body:
             match node:
@@ -115,6 +115,8 @@ class _TestFile:
                     pass
                 case ast.If(test=test) if "__name__" in ast.unparse(test):
                     pass  # `if __name__ == "__main__": pytest.main()`
+                case ast.Expr(ast.Call(ast.Attribute(ast.Attribute(ast.Name("sys"), "path")))):
+                    pass  # where it finds what it tests; a sandbox has no such folder, and tests no __file__
                 case ast.Expr(ast.Call(ast.Name(name))) if name.startswith("test"):
                     pass  # a test called by hand; it is converted anyway
                 case ast.FunctionDef() if any(decorator_name(d) == "fixture" for d in node.decorator_list):
