@@ -209,7 +209,9 @@ class OptionParser(PlainParser, Generic[Options]):
             for number, word in enumerate(argv)
             if word == "--config" or word.startswith("--config=")
         ]
-        return paths[-1] if paths else None
+        if len(paths) > 1:
+            raise ValueError("--config is given twice; write the options of both files into one, or as flags")
+        return paths[0] if paths else None
 
     def _set_defaults(self, options: ConfigFile) -> None:
         """Check the keys and values of a config file as if they were flags, then set them as defaults.

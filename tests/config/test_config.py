@@ -297,6 +297,7 @@ eval --base_url http://127.0.0.1/v1 | --base_url needs --generator api
 eval --generator api --concurrency 0 | --concurrency
 eval --generator api --max_retries -1 | --max_retries
 train --config | --config: give the path of a YAML file after it
+train --config configs/cocos.yaml --config=configs/quick.yaml | --config is given twice; write the options of both files into one
 train --config absent.yaml | --config: | 'absent.yaml' | give a readable YAML file
 """
 COMMANDS = {"train": CoCoSConfig, "boost": BoostConfig, "eval": EvalConfig, "boost-data": BoostDataConfig}
