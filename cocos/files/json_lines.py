@@ -189,7 +189,7 @@ def _parse_line(line: bytes, place: Place) -> object:
         return DataError(f"{place}: {encoding_message(error)}")
     except (ValueError, RecursionError) as error:
         reason = getattr(error, "msg", error)
-        if place.number == 1 and line.strip() == b"{":
+        if place.number == 1 and line.strip(b"\xef\xbb\xbf \t\r\n") == b"{":
             raise DataError(
                 f"{place.path}: its rows take several lines each; write one row per line, for example with "
                 f"jq -c . {place.path}"

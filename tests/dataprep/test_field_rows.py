@@ -156,7 +156,7 @@ def test_a_class_is_called_by_name_and_its_first_lines_are_part_of_the_task():
     ],
 )  # fmt: skip
 def test_inputs_and_outputs_in_a_column_of_any_name_are_tests_of_an_own_row(cases, fields, tests):
-    row = {"q": "Do it.", "cases": cases, **fields}
+    row = {"q": "Do it.", "cases": cases, "entry_point": float("nan"), **fields}
     assert (
         list(from_columns(row, PLACE, {"text": "q", "test_list": "cases"}, "list").problem.test_list) == tests
     )

@@ -121,6 +121,7 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
     """
     if other := describe_original_format(row):
         raise DataError(f"{place}: {other}")
+    row = {column: value if value == value else None for column, value in row.items()}  # pandas' NaN
     if form == "list" and "test_list" not in row and (known := format_of(row)):
         found = read_field_row(row, known, place)
         return with_divided_tests(place, found.tests, found.num_visible, **found.fields)

@@ -102,7 +102,8 @@ def read_field_row(row: dict, known: FieldFormat, place: Place) -> FieldRow:
     try:
         solutions = known.code(row)
         programs = solutions if isinstance(solutions, list) else [solutions or ""]
-        code = min(filter(tree_of, map(without_fence, programs)), key=len, default="")
+        programs = [without_fence(text) if "```" in text else text for text in programs]
+        code = min(filter(tree_of, programs), key=len, default="")
         starter = str(row.get("starter_code") or "").strip()
         if file := row.get("input_file") or row.get("output_file"):
             raise ValueError(f"its programs read or write the file {file!r}, not the standard streams")
