@@ -224,8 +224,8 @@ def test_helpers_of_pytest_become_plain_python_wherever_their_import_stands():
     one = from_columns(row | {"test_list": f"import pytest\n{raising}"}, PLACE, {}, "lines").problem
     assert one.test_list == done.problem.test_list[:1]
     wrong = "def double(x):\n    return 5"
-    for test, error in zip(done.problem.test_list, (AssertionError, AssertionError), strict=True):
-        with pytest.raises(error):
+    for test in done.problem.test_list:
+        with pytest.raises(AssertionError):
             exec(wrong + "\n" + test, {})
 
 

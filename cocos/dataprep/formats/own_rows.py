@@ -105,8 +105,7 @@ def repaired(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
         notes.append("the fence around the reference")
     # One program, since an import may stand in the setup, or in the first test, and its names in another.
     whole = tree_of("\n".join((problem.setup, *problem.scored_tests)))
-    own = _own_modules(whole, problem) if whole else set()
-    if not whole or not own:
+    if whole is None or not (own := _own_modules(whole, problem)):
         return problem, tuple(notes)
     imports = InlinedImports(whole, partial(_key_in, own))
 

@@ -78,10 +78,14 @@ def split_test_module(tree: ast.Module) -> ExtractedTests:
 
 def plain_python(tree: ast.Module) -> ast.Module:
     """Return a test that calls `PYTEST_HELPERS` as plain Python; raise ValueError if it cannot be."""
-    tree = _StandardLibrary(dict(zip(PYTEST_HELPERS, PYTEST_HELPERS, strict=True)), tree).visit(tree)
-    needs_math = "math.isclose(" in ast.unparse(tree)
-    tree.body[:0] = ast.parse("import math").body * needs_math
-    return tree
+    tree = _StandardLibrary({name: name for name in PYTEST_HELPERS}, tree).visit(tree)
+    return ast.parse("\n".join(_with_math([*map(ast.unparse, tree.body)])))
+
+
+def _with_math(lines: list[str]) -> list[str]:
+    """Return a test's statements, with the import that `math.isclose` needs in the place of `approx`."""
+    needs_math = "import math" not in lines and "math.isclose(" in "\n".join(lines)
+    return ["import math"] * needs_math + lines
 
 
 def decorator_name(decorator: ast.expr) -> str:
@@ -167,9 +171,7 @@ class _TestFile:
             lines = [*map(ast.unparse, body)]
         else:
             lines = self._call(function, owner, ", ".join(ast.unparse(values[name]) for name in parameters))
-        lines = [*self._context(needed, (owner or function).name), *lines]
-        needs_math = "import math" not in lines and "math.isclose(" in "\n".join(lines)
-        return "\n".join(["import math"] * needs_math + lines)
+        return "\n".join(_with_math([*self._context(needed, (owner or function).name), *lines]))
 
     def _call(self, function: ast.FunctionDef, owner: ast.ClassDef | None, arguments: str) -> list[str]:
         """Return the lines that define a test function and call it."""
