@@ -6,6 +6,7 @@ sequence without padding, whose attention follows the trees (`tree_attention.py`
 """
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -83,16 +84,15 @@ class TreeLogps:
     ) -> RowLogps:
         """Make passes of at most as many tokens as `batch_size` rows have; None: a single pass."""
         device = rows.input_ids.device
+        max_tokens = math.inf if batch_size is None else batch_size * rows.input_ids.size(1)
         with self.clocks.part("trees"):
-            trees, index = pack(*rows)
-        self.packing_ratio = rows.input_ids.numel() / len(trees)
-        parts = [trees]
+            passes, index = pack(*rows, max_tokens)
+        self.packing_ratio = rows.input_ids.numel() / sum(map(len, passes))
         if batch_size is not None:
-            parts = trees.split(batch_size * rows.input_ids.size(1))
             # With sharded weights every rank must run equally many passes. The index skips the surplus.
-            num_passes = self.accelerator.gather(torch.tensor([len(parts)], device=device)).max()
-            parts += parts[:1] * (int(num_passes) - len(parts))
-        outputs = [self._pass(model, part, device) for part in parts]
+            num_passes = self.accelerator.gather(torch.tensor([len(passes)], device=device)).max()
+            passes += passes[:1] * (int(num_passes) - len(passes))
+        outputs = [self._pass(model, trees, device) for trees in passes]
         index = index.to(device)
 
         def in_rows(values: list[torch.Tensor]) -> torch.Tensor:

@@ -5,11 +5,11 @@ from itertools import accumulate
 
 import torch
 
-from cocos.training.prefix_tree import IGNORED, Segments, pack
+from cocos.training.prefix_tree import IGNORED, MIN_SHARED, Segments, pack
 
 
-def packed(*rows):
-    """Return the trees and the index of rows, pairs (prompt, completion), padded as TRL pads them."""
+def packed_passes(*rows, max_tokens):
+    """Return the trees of passes and the index of rows, pairs (prompt, completion), padded as TRL pads."""
     num_prompt, num_completion = (max(len(row[part]) for row in rows) for part in (0, 1))
     input_ids = torch.zeros(len(rows), num_prompt + num_completion, dtype=torch.long)
     mask = torch.zeros_like(input_ids)
@@ -17,7 +17,13 @@ def packed(*rows):
         real = slice(num_prompt - len(prompt), num_prompt + len(completion))
         input_ids[number, real] = torch.tensor([*prompt, *completion])
         mask[number, real] = 1
-    return pack(input_ids, mask, num_completion)
+    return pack(input_ids, mask, num_completion, max_tokens)
+
+
+def packed(*rows):
+    """Return the trees of rows, which a single pass has, and their index."""
+    (trees,), index = packed_passes(*rows, max_tokens=10**9)
+    return trees, index
 
 
 def dense_mask(trees):
@@ -35,7 +41,7 @@ def test_siblings_share_their_prompt_and_repeat_the_token_before_they_part():
     # The prompt 1 2 3 is followed by 4 5 in two rows and by 6 in one. Its last token needs two labels, 4 and 6.
     # The last tokens, 5 and 6, predict nothing.
     trees, index = packed(([1, 2, 3], [6]), ([1, 2, 3], [4, 5]), ([1, 2, 3], [4, 5]))
-    assert trees.input_ids == [1, 2, 3, 4, 3] and trees.sizes == [5]
+    assert trees.input_ids == [1, 2, 3, 4, 3]
     assert trees.position_ids == [0, 1, 2, 3, 2]
     assert trees.labels == [IGNORED, IGNORED, 4, 5, 6]
     assert trees.last_descendant == [4, 4, 3, 3, 4]
@@ -63,32 +69,43 @@ def test_the_next_turn_continues_the_turn_before_it():
 
 def test_an_empty_completion_has_no_label():
     trees, index = packed(([1], []), ([1, 2], []), ([1, 2], [3]), ([1, 4], [5]))
-    assert trees.input_ids == [1, 2, 1, 4] and trees.sizes == [2, 2]  # the pad token 1 joins no trees
+    assert trees.input_ids == [1, 2, 1, 4]  # the pad token 1 joins no trees
     assert trees.labels == [IGNORED, 3, IGNORED, 5]
     assert index.tolist() == [[0], [0], [1], [3]]
 
 
 def test_rows_without_any_completion_are_one_token_without_label():
     input_ids, mask = torch.tensor([[7, 0], [7, 0]]), torch.tensor([[1, 0], [1, 0]])
-    trees, index = pack(input_ids, mask, 1)
+    (trees,), index = pack(input_ids, mask, 1)
     assert (trees.input_ids, trees.labels) == ([7], [IGNORED])
     assert attended(trees, 0) == [7] and index.tolist() == [[0], [0]]
 
 
-def test_every_problem_has_a_tree_of_its_own_although_all_prompts_begin_alike():
+def test_prompts_of_two_problems_do_not_share_a_short_beginning():
     trees, index = packed(([1, 7], [8, 2]), ([1, 2, 3], [4, 5, 6]), ([1, 9, 9], []))
-    assert trees.input_ids == [1, 2, 3, 4, 5, 1, 7, 8, 1, 9] and trees.sizes == [5, 3, 2]
+    assert trees.input_ids == [1, 2, 3, 4, 5, 1, 7, 8, 1, 9]
     assert attended(trees, 7) == [1, 7, 8] and attended(trees, 9) == [1, 9]
     assert index.tolist() == [[6, 7, 0], [2, 3, 4], [0, 0, 0]]
     assert trees.segments() == Segments([5, 3, 2], [(0,), (1,), (2,)])
 
 
-def test_a_part_has_whole_trees():
-    trees, _ = packed(([1, 2], [3]), ([4, 5], [6, 6]), ([7, 8], [9]))  # of 2, 3 and 2 tokens
-    assert [part.input_ids for part in trees.split(5)] == [[1, 2, 4, 5, 6], [7, 8]]
-    assert [part.input_ids for part in trees.split(1)] == [[1, 2], [4, 5, 6], [7, 8]]
-    first, second = trees.split(5)
-    assert second.last_descendant == [1, 1] and second.sizes == [2] and first.labels == trees.labels[:5]
+def test_prompts_of_two_problems_share_a_long_beginning():
+    examples = list(range(100, 100 + MIN_SHARED))
+    rows = ([*examples, 1, 2], [3]), ([*examples, 1, 2], [4]), ([*examples, 5], [6])
+    trees, index = packed(*rows)
+    assert trees.input_ids == [*examples, 1, 2, 2, examples[-1], 5]
+    assert attended(trees, len(trees) - 1) == [*examples, 5]
+    assert index[:, 0].tolist() == [MIN_SHARED + 1, MIN_SHARED + 2, MIN_SHARED + 4]
+    assert len(packed(*((prompt[1:], completion) for prompt, completion in rows))[0]) == 2 * MIN_SHARED + 2
+
+
+def test_a_pass_ends_before_a_row_that_exceeds_its_limit():
+    rows = ([1, 2], [3]), ([4, 5], [6, 6]), ([4, 5], [6, 7]), ([8, 9], [9])
+    passes, index = packed_passes(*rows, max_tokens=5)
+    assert [trees.input_ids for trees in passes] == [[1, 2, 4, 5, 6], [4, 5, 6, 8, 9]]
+    assert index.tolist() == [[1, 0], [3, 4], [6, 7], [9, 0]]
+    assert passes[1].last_descendant == [2, 2, 2, 4, 4]
+    assert [len(trees) for trees in packed_passes(*rows, max_tokens=1)[0]] == [2, 3, 3, 2]
 
 
 def random_rows(chance, num_problems, group_size, num_turns):
@@ -98,7 +115,7 @@ def random_rows(chance, num_problems, group_size, num_turns):
         return [chance.randrange(5, 600) for _ in range(chance.randint(low, high))]
 
     rows = []
-    examples = tokens(5, 20)
+    examples = tokens(5, 20) * chance.choice([1, MIN_SHARED])
     for _ in range(num_problems):
         prompt = examples + tokens(1, 30)
         answers = [tokens(0, 12) for _ in range(group_size)]
@@ -115,21 +132,19 @@ def random_rows(chance, num_problems, group_size, num_turns):
 def test_every_row_can_be_read_off_its_tree():
     chance = random.Random(0)
     for _ in range(40):
-        num_problems = chance.randint(1, 4)
-        rows = random_rows(chance, num_problems, chance.randint(2, 4), chance.randint(1, 3))
-        trees, index = packed(*rows)
-        assert len(trees.sizes) == num_problems and sum(trees.sizes) == len(trees)
-        allowed, input_ids, depths = (
-            dense_mask(trees),
-            *map(torch.tensor, (trees.input_ids, trees.position_ids)),
-        )
-        assert len(set(index[index > 0].tolist())) == sum(label != IGNORED for label in trees.labels)
+        rows = random_rows(chance, chance.randint(1, 4), chance.randint(2, 4), chance.randint(1, 3))
+        longest = max(len(prompt) + len(completion) for prompt, completion in rows)
+        passes, index = packed_passes(*rows, max_tokens=longest * chance.randint(1, 9))
+        assert all(len(trees) <= longest * 9 for trees in passes)
+        places = [(trees, place) for trees in passes for place in range(len(trees))]
+        allowed = {id(trees): dense_mask(trees) for trees in passes}
         for (prompt, completion), numbers in zip(rows, index.tolist(), strict=True):
             for place, number in enumerate(numbers[: len(completion)]):
-                seen = allowed[number]
-                assert trees.labels[number] == completion[place]
-                assert input_ids[seen].tolist() == prompt + completion[:place]
-                assert torch.equal(depths[seen], torch.arange(len(depths[seen])))
+                trees, token = places[number]
+                seen = allowed[id(trees)][token]
+                assert trees.labels[token] == completion[place]
+                assert torch.tensor(trees.input_ids)[seen].tolist() == prompt + completion[:place]
+                assert torch.tensor(trees.position_ids)[seen].tolist() == [*range(len(prompt) + place)]
 
 
 def test_segments_attend_to_what_the_mask_allows():

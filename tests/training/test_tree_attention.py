@@ -109,7 +109,7 @@ def test_contexts_of_8192_tokens_run_where_a_dense_mask_does_not_fit():
         mask[2 * sibling, 6192 - 4096 :] = 1
         rows[2 * sibling + 1] = torch.cat([transcript, second])
         mask[2 * sibling + 1] = 1
-    trees, _ = pack(rows, mask, 2000)
+    (trees,), _ = pack(rows, mask, 2000)
     # The last token of a transcript is a label only. That of the prompt has a label per sibling.
     assert len(trees) == 4095 + 4 * 4096
     states = [torch.randn(1, heads, len(trees), 8, generator=generator) for heads in (2, 1, 1)]
