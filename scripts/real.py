@@ -97,8 +97,9 @@ def steps(model: str, out: Path, problems: list[Path], is_small: bool) -> Iterat
         return
     # RL of single attempts, from the untrained model with its examples: docs/results, "The published rate".
     single = f"{untrained} {TRAINED['single']} --num_turns 1"
-    words = f"train.py --config {configs}/cocos.yaml --model_name_or_path {base} --seed 0 {single}{few_updates}"
-    words += f" --train_data {train_set} --dev_data {data}/validation.jsonl --output_dir {out}/rate/model"
+    words = f"train.py --config {configs}/cocos.yaml --model_name_or_path {base} --seed 0 {single}"
+    words += f" --train_data {train_set} --dev_data {data}/validation.jsonl{few_updates}"
+    words += f" --output_dir {out}/rate/model"
     yield Step("rate/model", out / "rate/model/adapter_config.json", words)
     for name, weights in (("untrained", base), ("trained", f"{out}/rate/model")):
         for kind, options in (("greedy", ""), ("sampled", " --num_samples 4 --temperature 0.8")):
