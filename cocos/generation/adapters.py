@@ -11,7 +11,7 @@ from peft import PeftConfig, PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from trl.trainer.utils import create_model_from_path
 
-from cocos.generation.checkpoint_files import base_model, is_adapter
+from cocos.generation.checkpoint_files import base_model, is_adapter, tokenizer_source
 
 
 def adapter_config(name_or_path: str, chosen: PeftConfig | None) -> PeftConfig | None:
@@ -68,4 +68,6 @@ def export_model(name_or_path: str, folder: str, dtype: str = "float32") -> None
     """
     model = merged(name_or_path)
     model.to(getattr(torch, dtype)).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(tokenizer_source(name_or_path), trust_remote_code=False).save_pretrained(
+        folder
+    )

@@ -89,6 +89,17 @@ def is_adapter(name_or_path: str | None) -> bool:
     return (folder / ADAPTER_CONFIG).is_file() and not is_whole
 
 
+def tokenizer_source(name_or_path: str) -> str:
+    """Return the model whose tokenizer a checkpoint has: an adapter without one has its base model's."""
+    if is_adapter(name_or_path) and not _has_tokenizer(Path(name_or_path)):
+        return adapter_base(Path(name_or_path))
+    return name_or_path
+
+
+def _has_tokenizer(folder: Path) -> bool:
+    return any(found for pattern in TOKENIZER_FILES for found in folder.glob(pattern))
+
+
 def _weight_files(folder: Path, name: str) -> list[Path]:
     """Return the files of a folder's weights, or the list of their shards."""
     return [path for ending in WEIGHT_FILES for path in folder.glob(ending.format(name))]
@@ -107,18 +118,18 @@ def _check_folder(folder: Path, needs_weights: bool, trusts_code: bool) -> Model
             base, name=str(folder), architecture=f"{base.name} ({base.architecture})", adapter=adapter
         )
         _check_weights(folder, "adapter_model")
-    elif (folder / ADAPTER_CONFIG).is_file():
+        return kind
+    if (folder / ADAPTER_CONFIG).is_file():
         raise ValueError(
             f"{folder}: the folder has an adapter and a whole model; move {ADAPTER_CONFIG} and the adapter's "
             f"weights, or {CONFIG} and the model's, to another folder"
         )
-    elif not (folder / CONFIG).is_file():
+    if not (folder / CONFIG).is_file():
         raise ValueError(f"{folder}: the folder has no {CONFIG}; {_hint(folder)}")
-    else:
-        kind = model_kind(str(folder), folder / CONFIG, trusts_code, needs_weights)
-        if needs_weights:
-            _check_weights(folder, "model")
-    if not any(found for pattern in TOKENIZER_FILES for found in folder.glob(pattern)):
+    kind = model_kind(str(folder), folder / CONFIG, trusts_code, needs_weights)
+    if needs_weights:
+        _check_weights(folder, "model")
+    if not _has_tokenizer(folder):
         raise ValueError(
             f"{folder}: the folder has no tokenizer (tokenizer.json); copy the tokenizer files of the model "
             "that it was made from into it"

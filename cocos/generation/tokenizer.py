@@ -14,7 +14,7 @@ from huggingface_hub.errors import StrictDataclassError
 from jinja2 import TemplateError
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerBase
 
-from cocos.generation.checkpoint_files import check_checkpoint
+from cocos.generation.checkpoint_files import check_checkpoint, tokenizer_source
 from cocos.generation.interface import Completion, Generator, Role, encodable
 from cocos.generation.model_kinds import brief
 from cocos.generation.round_trip import check_tokenizer
@@ -158,7 +158,10 @@ def load_tokenizer(
     check_checkpoint(name_or_path, revision, needs_weights=False, trusts_code=trust_remote_code)
     try:
         tokenizer = AutoTokenizer.from_pretrained(
-            name_or_path, revision=revision, trust_remote_code=trust_remote_code, padding_side="left"
+            tokenizer_source(name_or_path),
+            revision=revision,
+            trust_remote_code=trust_remote_code,
+            padding_side="left",
         )
     except (ValueError, LookupError, TypeError, AttributeError, StrictDataclassError) as error:
         # Its files may have any content. A message about JSON or conversion names no checkpoint.

@@ -13,7 +13,7 @@ import streamlit as st
 from cocos.carry import CARRIES
 from cocos.config.eval_config import EvalConfig
 from cocos.dataprep.named_sets import load_problem_set
-from cocos.generation.checkpoint_files import adapter_base, is_adapter
+from cocos.generation.checkpoint_files import adapter_base, is_adapter, tokenizer_source
 from cocos.literals import Feedback
 from cocos.page.page_options import MAX_ATTEMPTS, MAX_NEW_TOKENS, PageOptions
 from cocos.page.shared import find_folders, show_error
@@ -165,9 +165,10 @@ def _options_of_training(model: str) -> dict[str, Any]:
 
 def _is_chat_model(model: str) -> bool:
     """Return whether a model has a chat template; an endpoint is taken to have one."""
-    if model == ENDPOINT or (Path(model) / "chat_template.jinja").is_file():
+    folder = Path(tokenizer_source(model))
+    if model == ENDPOINT or (folder / "chat_template.jinja").is_file():
         return True
-    settings = Path(model) / "tokenizer_config.json"
+    settings = folder / "tokenizer_config.json"
     return settings.is_file() and bool(json.loads(settings.read_text(encoding="utf-8")).get("chat_template"))
 
 

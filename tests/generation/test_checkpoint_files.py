@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM
 
 from cocos.generation.checkpoint_files import adapter_base, check_checkpoint
 from cocos.generation.huggingface import load_model
+from cocos.generation.tokenizer import load_tokenizer
 from tests.support.paths import TOY
 
 BASE = TOY / "base"
@@ -130,8 +131,6 @@ def test_a_model_that_the_hub_does_not_give_is_named_where_it_is(folder, tmp_pat
 def test_an_adapter_is_checked_together_with_its_base_model(folder, tmp_path):
     adapter = tmp_path / "adapter"
     adapter.mkdir()
-    for path in folder.glob("token*"):
-        shutil.copy(path, adapter)
     config = adapter / "adapter_config.json"
     lora = {"peft_type": "LORA", "task_type": "CAUSAL_LM"}
     config.write_text(json.dumps(lora))
@@ -236,7 +235,6 @@ def adapter(folder, tmp_path):
                 AutoModelForCausalLM.from_pretrained(folder), LoraConfig(task_type="CAUSAL_LM")
             )
             model.save_pretrained(made)
-            shutil.copy(BASE / "tokenizer.json", made)
         config = json.loads((made / "adapter_config.json").read_text())
         (made / "adapter_config.json").write_text(json.dumps(config | keys))
         return made
@@ -268,6 +266,15 @@ def test_an_adapter_beside_its_bases_configuration_is_loaded_and_beside_a_whole_
 def test_an_adapter_that_is_no_part_of_a_language_model_is_named_by_its_kind(adapter, keys, words):
     made = adapter(**keys)
     assert fault(made).startswith(f"{made}/adapter_config.json: {words}")
+
+
+def test_an_adapter_without_a_tokenizer_has_that_of_its_base_and_else_its_own(adapter, folder):
+    made = adapter()
+    assert load_tokenizer(str(made)).get_vocab() == load_tokenizer(str(folder)).get_vocab()
+    own = load_tokenizer(str(folder))
+    own.add_tokens(["<own>"])
+    own.save_pretrained(made)
+    assert "<own>" in load_tokenizer(str(made)).get_vocab()
 
 
 def test_an_adapter_of_a_quantised_base_is_refused_like_the_base(adapter, folder):
