@@ -68,6 +68,5 @@ def export_model(name_or_path: str, folder: str, dtype: str = "float32") -> None
     """
     model = merged(name_or_path)
     model.to(getattr(torch, dtype)).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(tokenizer_source(name_or_path), trust_remote_code=False).save_pretrained(
-        folder
-    )
+    tokenizer = AutoTokenizer.from_pretrained(tokenizer_source(name_or_path), trust_remote_code=False)
+    tokenizer.save_pretrained(folder)
