@@ -91,9 +91,7 @@ def is_adapter(name_or_path: str | None) -> bool:
 
 def tokenizer_source(name_or_path: str) -> str:
     """Return the model whose tokenizer a checkpoint has: an adapter without one has its base model's."""
-    if is_adapter(name_or_path) and not _has_tokenizer(Path(name_or_path)):
-        return adapter_base(Path(name_or_path))
-    return name_or_path
+    return name_or_path if _has_tokenizer(Path(name_or_path)) else base_model(name_or_path)
 
 
 def _has_tokenizer(folder: Path) -> bool:

@@ -69,7 +69,12 @@ def test_the_next_turn_continues_the_turn_before_it():
 
 def test_an_empty_completion_has_no_label():
     trees, index = packed(([1], []), ([1, 2], []), ([1, 2], [3]), ([1, 4], [5]))
-    assert trees.input_ids == [1, 2, 1, 4]  # the pad token 1 joins no trees
+    assert trees.input_ids == [1, 2, 1, 4] and trees.position_ids == [
+        0,
+        1,
+        0,
+        1,
+    ]  # the pad token 1 joins none
     assert trees.labels == [IGNORED, 3, IGNORED, 5]
     assert index.tolist() == [[0], [0], [1], [3]]
 
@@ -132,11 +137,17 @@ def random_rows(chance, num_problems, group_size, num_turns):
 def test_every_row_can_be_read_off_its_tree():
     chance = random.Random(0)
     for _ in range(40):
-        rows = random_rows(chance, chance.randint(1, 4), chance.randint(2, 4), chance.randint(1, 3))
+        num_problems = chance.randint(1, 4)
+        rows = random_rows(chance, num_problems, chance.randint(2, 4), chance.randint(1, 3))
+        has_long_examples = min(len(prompt) for prompt, _ in rows) >= MIN_SHARED
+        num_roots = packed(*rows)[0].position_ids.count(0)
+        assert num_roots == (1 if has_long_examples else num_problems)
         longest = max(len(prompt) + len(completion) for prompt, completion in rows)
         passes, index = packed_passes(*rows, max_tokens=longest * chance.randint(1, 9))
         assert all(len(trees) <= longest * 9 for trees in passes)
         places = [(trees, place) for trees in passes for place in range(len(trees))]
+        num_labels = sum(trees.labels[place] != IGNORED for trees, place in places)
+        assert len(set(index[index > 0].tolist())) == num_labels
         allowed = {id(trees): dense_mask(trees) for trees in passes}
         for (prompt, completion), numbers in zip(rows, index.tolist(), strict=True):
             for place, number in enumerate(numbers[: len(completion)]):
