@@ -161,16 +161,20 @@ def _check_weights(folder: Path, name: str) -> None:
 def adapter_base(folder: Path) -> str:
     """Return the base model of an adapter: a hub id, or a folder here, beside the adapter or above it.
 
+    A folder with an adapter is none: a run `outputs/org/name` is not the `org/name` that it was trained from.
+
     Raises:
         ValueError: The adapter's configuration cannot be read, or names no model.
 
     """
     base = read_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path")
-    if not base:
-        raise ValueError(f"{folder / ADAPTER_CONFIG}: no base_model_name_or_path; add the base model")
+    if not isinstance(base, str) or not base:
+        raise ValueError(
+            f"{folder / ADAPTER_CONFIG}: base_model_name_or_path is {base!r}; give the base model's name"
+        )
     # A relative path is that of the folder in which the training was started.
     places = (place / base for place in (Path(), folder.absolute(), *folder.absolute().parents))
-    return next((str(place) for place in places if place.is_dir()), str(base))
+    return next((str(place) for place in places if place.is_dir() and not is_adapter(str(place))), base)
 
 
 def base_model(name_or_path: str) -> str:
@@ -186,8 +190,8 @@ def _check_base_model(folder: Path, needs_weights: bool) -> ModelKind:
         if Path(base).is_dir():
             raise ValueError(f"{folder}: an adapter of the base model {base!r}: {error}") from None
         raise ValueError(
-            f"{folder}: an adapter of the base model {base!r}, which is no folder here, beside it or "
-            f"above it, nor another model that can be loaded; set base_model_name_or_path in "
+            f"{folder}: an adapter of the base model {base!r}, which is no whole model here, beside it "
+            f"or above it, nor another model that can be loaded; set base_model_name_or_path in "
             f"{folder / ADAPTER_CONFIG} to its path ({error})"
         ) from None
 

@@ -111,7 +111,8 @@ def pack(
         shortest_prompt = min(shortest_prompt, prompt_length)
         # Rows share a token if they share its successor too, which is its label.
         path = path[: max(0, num_shared - 1)]
-        if trees and len(trees) + len(ids) - 1 - len(path) > max_tokens:
+        num_new = len(ids) - 1 - len(path)  # 0 of a turn that was not sampled: it needs no pass
+        if trees and num_new and len(trees) + num_new > max_tokens:
             first += len(trees)
             trees, path = Trees(), []
             passes.append(trees)

@@ -441,7 +441,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         pad_id = self._tokenizer.pad_token_id
         prompts = [torch.tensor(turn.prompt_ids if turn.is_sampled else [pad_id]) for turn in turns]
         sampled = [turn.completion.token_ids if turn.is_sampled else [pad_id] for turn in turns]
-        completions = list(map(torch.tensor, sampled))
+        completions = [torch.tensor(ids, dtype=torch.long) for ids in sampled]  # () would be of float32
         masks = [torch.full_like(ids, turn.is_sampled) for turn, ids in zip(turns, completions, strict=True)]
 
         def padded(values: list[torch.Tensor], side: str, value: float) -> torch.Tensor:

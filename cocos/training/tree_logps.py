@@ -124,7 +124,7 @@ class TreeLogps:
         precision = {"bf16": torch.bfloat16, "fp16": torch.float16}
         dtype = precision.get(self.accelerator.mixed_precision, next(model.parameters()).dtype)
         reason = f"log-probabilities of the first batch differ by {worst:.2g} nats a token from plain rows"
-        return reason if worst > TOLERANCE[dtype] else ""
+        return "" if worst <= TOLERANCE[dtype] else reason  # NaN does not agree
 
 
 def why_not_shared(config: PreTrainedConfig) -> str:

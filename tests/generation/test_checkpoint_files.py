@@ -10,7 +10,7 @@ from peft import LoraConfig, get_peft_model
 from peft.tuners.tuners_utils import BaseTunerLayer
 from transformers import AutoModelForCausalLM
 
-from cocos.generation.checkpoint_files import adapter_base, check_checkpoint
+from cocos.generation.checkpoint_files import adapter_base, check_checkpoint, tokenizer_source
 from cocos.generation.huggingface import load_model
 from cocos.generation.tokenizer import load_tokenizer
 from tests.support.paths import TOY
@@ -133,8 +133,9 @@ def test_an_adapter_is_checked_together_with_its_base_model(folder, tmp_path):
     adapter.mkdir()
     config = adapter / "adapter_config.json"
     lora = {"peft_type": "LORA", "task_type": "CAUSAL_LM"}
-    config.write_text(json.dumps(lora))
-    assert "no base_model_name_or_path; add the base model" in fault(adapter)
+    for base in (None, "", 5, ["x"]):
+        config.write_text(json.dumps(lora | {"base_model_name_or_path": base}))
+        assert f"base_model_name_or_path is {base!r}; give the base model's name" in fault(adapter)
     config.write_text(json.dumps(lora | {"base_model_name_or_path": str(folder)}))
     assert "the folder has no weights (adapter_model.safetensors)" in fault(adapter)
     shutil.copy(BASE / "model.safetensors", adapter / "adapter_model.safetensors")
@@ -148,6 +149,21 @@ def test_an_adapter_is_checked_together_with_its_base_model(folder, tmp_path):
     config.write_text(json.dumps(lora | {"base_model_name_or_path": str(folder)}))
     (folder / "model.safetensors").unlink()
     assert "an adapter of the base model" in fault(adapter)
+
+
+def test_an_adapter_is_not_the_base_of_an_adapter(folder, tmp_path):
+    """A run saved as `outputs/org/name` finds itself where it looks for the hub's `org/name`."""
+    run = tmp_path / "outputs/org/name"
+    for adapter in (run, run / "checkpoint-20"):
+        adapter.mkdir(parents=True)
+        shutil.copy(BASE / "model.safetensors", adapter / "adapter_model.safetensors")
+        lora = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": "org/name"}
+        (adapter / "adapter_config.json").write_text(json.dumps(lora))
+        assert adapter_base(adapter) == tokenizer_source(str(adapter)) == "org/name"
+        assert "the base model 'org/name', which is no whole model here" in fault(adapter)
+    shutil.copytree(folder, tmp_path / "org/name")
+    assert Path(adapter_base(run)).samefile(tmp_path / "org/name")
+    check_checkpoint(str(run))
 
 
 def test_an_architecture_that_transformers_does_not_know_is_named(folder):

@@ -113,6 +113,13 @@ def test_a_pass_ends_before_a_row_that_exceeds_its_limit():
     assert [len(trees) for trees in packed_passes(*rows, max_tokens=1)[0]] == [2, 3, 3, 2]
 
 
+def test_a_row_that_adds_no_token_begins_no_pass():
+    long = ([1, 2], [3, 4, 5])
+    passes, index = packed_passes(long, long, ([9], []), max_tokens=2)
+    assert [trees.input_ids for trees in passes] == [[1, 2, 3, 4]]
+    assert index.tolist() == [[1, 2, 3], [1, 2, 3], [0, 0, 0]]
+
+
 def random_rows(chance, num_problems, group_size, num_turns):
     """Return rows as training makes them: shared examples, siblings, turns, equal and empty completions."""
 

@@ -1,5 +1,6 @@
 """Forward passes over prefix trees give what plain rows give: log-probabilities, loss and every gradient."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -223,6 +224,28 @@ def test_siblings_stay_in_one_micro_batch(make_trainer):
         prompts = [ids[m].tolist() for ids, m in zip(micro_batch["prompt_ids"], mask, strict=True)]
         first_turns = prompts[::2]  # two trained turns per trajectory
         assert len(first_turns) == 4 and all(prompt == first_turns[0] for prompt in first_turns)
+
+
+def test_rows_are_of_whole_numbers_if_the_first_completion_is_empty(make_trainer):
+    trainer = make_trainer()
+    _, (first, *others) = play(trainer)
+    turns = [replace(t, completion=replace(t.completion, token_ids=())) for t in first.turns]
+    rows = trainer.rows([replace(first, turns=tuple(turns)), *others])
+    assert rows["completion_ids"].dtype == rows["completion_mask"].dtype == torch.long
+
+
+def test_a_model_that_gives_nan_along_a_tree_is_found_out_by_the_first_batch(make_trainer):
+    trainer = make_trainer(num_iterations=2)
+    _, trajectories = play(trainer)
+    forward = trainer.model.forward
+
+    def broken(*args, segments=None, **kwargs):
+        output = forward(*args, segments=segments, **kwargs)
+        return output if segments is None else replace(output, log_probs=output.log_probs * math.nan)
+
+    trainer.model.forward = broken
+    trainer.row_statistics(trainer.rows(trajectories))
+    assert trainer.tree_logps.is_used is False
 
 
 def test_a_model_that_ignores_the_segments_is_found_out_by_the_first_batch(make_trainer, caplog):
