@@ -98,12 +98,15 @@ def steps(model: str, out: Path, problems: list[Path], is_small: bool) -> Iterat
     # RL of single attempts, from the untrained model with its examples: docs/results, "The published rate".
     single = f"{untrained} {TRAINED['single']} --num_turns 1"
     words = f"train.py --config {configs}/cocos.yaml --model_name_or_path {base} --seed 0 {single}"
-    words += f" --train_data {train_set} --dev_data {data}/validation.jsonl{few_updates}"
-    words += f" --output_dir {out}/rate/model"
+    words += f" --train_data {train_set} --dev_data {data}/validation.jsonl"
+    words += f" --output_dir {out}/rate/model{few_updates or ' --max_steps 46'}"  # each problem once
     yield Step("rate/model", out / "rate/model/adapter_config.json", words)
     for name, weights in (("untrained", base), ("trained", f"{out}/rate/model")):
         for kind, options in (("greedy", ""), ("sampled", " --num_samples 4 --temperature 0.8")):
             yield evaluate(f"rate/{name}-{kind}", weights, data / "test.jsonl", single + options)
+    yield evaluate(
+        "rate/trained-again", f"{out}/rate/model", data / "test.jsonl", f"{untrained} {UNTRAINED['Gk']}"
+    )
 
     samples = "--num_turns 1 --num_samples 4 --temperature 0.8 --max_completion_length 160"
     yield evaluate("profile/mbpp-2", base, train_set, f"{untrained} {samples} --prompt_tests 2")
