@@ -133,7 +133,9 @@ def test_an_adapter_is_checked_together_with_its_base_model(folder, tmp_path):
     adapter.mkdir()
     config = adapter / "adapter_config.json"
     lora = {"peft_type": "LORA", "task_type": "CAUSAL_LM"}
-    for base in (None, "", 5, ["x"]):
+    config.write_text(json.dumps(lora))
+    assert "base_model_name_or_path is None; give the base model's name" in fault(adapter)
+    for base in ("", 5, ["x"]):
         config.write_text(json.dumps(lora | {"base_model_name_or_path": base}))
         assert f"base_model_name_or_path is {base!r}; give the base model's name" in fault(adapter)
     config.write_text(json.dumps(lora | {"base_model_name_or_path": str(folder)}))

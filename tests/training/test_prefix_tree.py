@@ -69,12 +69,8 @@ def test_the_next_turn_continues_the_turn_before_it():
 
 def test_an_empty_completion_has_no_label():
     trees, index = packed(([1], []), ([1, 2], []), ([1, 2], [3]), ([1, 4], [5]))
-    assert trees.input_ids == [1, 2, 1, 4] and trees.position_ids == [
-        0,
-        1,
-        0,
-        1,
-    ]  # the pad token 1 joins none
+    assert trees.input_ids == [1, 2, 1, 4]  # the pad token 1 joins no trees
+    assert trees.position_ids == [0, 1, 0, 1]
     assert trees.labels == [IGNORED, 3, IGNORED, 5]
     assert index.tolist() == [[0], [0], [1], [3]]
 
