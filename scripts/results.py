@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from math import isnan, nan, sqrt
+from operator import sub
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -22,7 +23,8 @@ from result_rows import Evaluation, load_csv, merge_csv, read_evaluation
 from cocos.commands.runner import run_command
 from cocos.config.command_line import PlainParser
 from cocos.files.markdown import markdown_table
-from cocos.intervals import Comparison, Estimate, compare, share
+from cocos.intervals import Comparison, Estimate, bootstrap_mean, bounded_mean, compare, share
+from cocos.metrics import best_at_k
 from cocos.report.chart_style import format_share_axis, run_colour, save_figure
 from cocos.report.tables import format_estimate, format_p_value
 
@@ -98,10 +100,24 @@ def repeated_wrong(evaluation: Evaluation, turn: str) -> float:
     return of_wrong.count("=") / len(of_wrong) if of_wrong else nan
 
 
+def best3(evaluation: Evaluation) -> list[float]:
+    """Return the unbiased best@3 of each problem: the visible tests choose among 3 programs of turn 1.
+
+    Raises:
+        IndexError: A problem has fewer samples.
+
+    """
+    if evaluation.samples < 3:
+        raise IndexError(f"3 of {evaluation.samples} samples")
+    counts = zip(evaluation.visible.split()[0], evaluation.right_T[0], strict=True)
+    return [best_at_k(evaluation.samples, int(passed), int(right), 3) for passed, right in counts]
+
+
 MEASURES: dict[str, Callable[[Evaluation, str], Any]] = {
     "acc": accuracy,
     "lost": lost,
     "wrong_repeated": repeated_wrong,
+    "best3": lambda e, _: bounded_mean([[value] for value in best3(e)], 0.0, 1.0),
     "tokens": lambda e, _: f"{e.tokens:.0f}",
 }
 
@@ -119,6 +135,7 @@ def paired(evaluation: Evaluation, other: Evaluation) -> Comparison:
 COMPARISONS: dict[str, Callable[[Evaluation, Evaluation], Any]] = {
     "p": lambda e, other: paired(e, other).p_value,
     "gain": lambda e, other: paired(e, other).difference,
+    "best3_gain": lambda e, other: bootstrap_mean([*map(sub, best3(e), best3(other))]),
 }
 
 

@@ -96,6 +96,15 @@ def test_last_turns_are_compared_in_pairs_and_p_values_are_corrected():
     assert cells(recipe, "p boost", boost=boost, tests=100) == ["1"]
 
 
+def test_best_of_three_is_what_visible_tests_choose():
+    # Of 4 samples, 2, 4 and 0 pass the visible tests, of which 1, 2 and 0 are right. Any three have one of two:
+    # (1 * 1/2 + 1 * 2/4 + 0) / 3 = 1/3. A sample that is right for every problem solves all: + 2/3.
+    own, other = evaluation("120", visible="240", samples=4), evaluation("444", samples=4)
+    assert cells(own, "best3") == ["33.3"]
+    assert cells(other, "best3_gain first", first=own) == ["66.7"]
+    assert cells(evaluation("11"), "best3") == [""]
+
+
 def test_an_unknown_column_names_the_measures():
     with pytest.raises(ValueError, match=r"column 'accuracy 1': unknown; the measures are acc, lost"):
         cells(evaluation("1"), "accuracy 1")
