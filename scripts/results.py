@@ -143,7 +143,7 @@ COMPARISONS: dict[str, Callable[[Evaluation, Evaluation], Any]] = {
 
 
 def cell(row: Row, column: str) -> str:
-    """Return a cell; "" if the row lacks the turn, or the evaluation that it would be compared with.
+    """Return a cell; "" if the row lacks the turn, the samples, or what it would be compared with.
 
     Raises:
         ValueError: The column is not of the form that docs/tables.yaml explains, or its measure is unknown.
@@ -153,18 +153,16 @@ def cell(row: Row, column: str) -> str:
     if not found or found["measure"] not in MEASURES | COMPARISONS:
         raise ValueError(f"column {column!r}: unknown; the measures are {', '.join(MEASURES | COMPARISONS)}")
     measure, argument, is_bare = found["measure"], found["argument"] or "", bool(found["bare"])
-    if measure in COMPARISONS:
-        if argument not in row.others:
-            return ""
-        value = COMPARISONS[measure](row.evaluations[0], row.others[argument])
-        return (
-            format_p_value(value and min(1.0, row.tests * value))
-            if measure == "p"
-            else formatted(value, is_bare)
-        )
     try:
+        if measure in COMPARISONS:
+            value = COMPARISONS[measure](row.evaluations[0], row.others[argument])
+            return (
+                format_p_value(value and min(1.0, row.tests * value))
+                if measure == "p"
+                else formatted(value, is_bare)
+            )
         values = [MEASURES[measure](evaluation, argument) for evaluation in row.evaluations]
-    except IndexError:
+    except LookupError:
         return ""
     if row.has_seeds:
         return mean_and_interval([numeric(value) for value in values])
