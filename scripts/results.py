@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from math import isnan, nan, sqrt
-from operator import sub
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -135,7 +134,9 @@ def paired(evaluation: Evaluation, other: Evaluation) -> Comparison:
 COMPARISONS: dict[str, Callable[[Evaluation, Evaluation], Any]] = {
     "p": lambda e, other: paired(e, other).p_value,
     "gain": lambda e, other: paired(e, other).difference,
-    "best3_gain": lambda e, other: bootstrap_mean([*map(sub, best3(e), best3(other))]),
+    "best3_gain": lambda e, other: bootstrap_mean(
+        [own - its for own, its in zip(best3(e), best3(other), strict=True)]
+    ),
 }
 
 
@@ -153,6 +154,8 @@ def cell(row: Row, column: str) -> str:
     if not found or found["measure"] not in MEASURES | COMPARISONS:
         raise ValueError(f"column {column!r}: unknown; the measures are {', '.join(MEASURES | COMPARISONS)}")
     measure, argument, is_bare = found["measure"], found["argument"] or "", bool(found["bare"])
+    if measure in COMPARISONS and argument not in row.others:
+        return ""
     try:
         if measure in COMPARISONS:
             value = COMPARISONS[measure](row.evaluations[0], row.others[argument])
@@ -162,7 +165,7 @@ def cell(row: Row, column: str) -> str:
                 else formatted(value, is_bare)
             )
         values = [MEASURES[measure](evaluation, argument) for evaluation in row.evaluations]
-    except LookupError:
+    except IndexError:
         return ""
     if row.has_seeds:
         return mean_and_interval([numeric(value) for value in values])
