@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from cocos.executor import Executor, Limits
+from cocos.executor import Executor
 from cocos.executor.__main__ import main
 from cocos.executor.doctor import broken_promises
 from cocos.executor.promises import PROMISES
-from cocos.executor.sandboxes import levels, namespaces, rlimits
-from cocos.executor.sandboxes.interpreter import Interpreter
-from tests.support.executor import offered, processes_below
+from cocos.executor.sandboxes import levels, rlimits
+from tests.support.executor import offered
 from tests.support.ordinary_user import run_python
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.processes
 DOCTOR = "import sys\nfrom cocos.executor.doctor import doctor\nsys.exit(doctor())"
@@ -90,15 +90,30 @@ def test_bubblewrap_says_itself_why_it_does_not_start(tmp_path):
     ), done.stderr
 
 
-def test_a_sandbox_that_ends_while_it_starts_leaves_no_process(tmp_path, monkeypatch):
+def test_a_sandbox_that_ends_while_it_starts_leaves_no_process(tmp_path):
     (tmp_path / "bwrap").write_text(
         f"#!{sys.executable}\nimport os, sys, time\n"
         "os.write(int(sys.argv[sys.argv.index('--info-fd') + 1]), b'{\"child-pid\": 999999999}')\n"
         "time.sleep(60)\n"
     )
     (tmp_path / "bwrap").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    processes = processes_below(os.getpid())
-    with pytest.raises(FileNotFoundError, match="999999999"):
-        namespaces.launch(Limits(), Interpreter())
-    assert processes_below(os.getpid()) == processes
+    code = (  # in a process of its own: the executors that tests share replace workers at any time
+        "import os\n"
+        "from cocos.executor import Limits\n"
+        "from cocos.executor.sandboxes import namespaces\n"
+        "from cocos.executor.sandboxes.interpreter import Interpreter\n"
+        "from tests.support.executor import processes_below\n"
+        "try:\n"
+        "    namespaces.launch(Limits(), Interpreter())\n"
+        "except FileNotFoundError as error:\n"
+        "    print('999999999' in str(error), processes_below(os.getpid()) == [os.getpid()])"
+    )
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PATH": path},
+        cwd=ROOT,
+    )
+    assert done.stdout.split() == ["True", "True"], done.stderr
