@@ -1,7 +1,5 @@
 """`python -m cocos.executor doctor` tries each promise of each level and prints what holds."""
 
-import os
-import subprocess
 import sys
 
 import pytest
@@ -13,7 +11,6 @@ from cocos.executor.promises import PROMISES
 from cocos.executor.sandboxes import levels, rlimits
 from tests.support.executor import offered
 from tests.support.ordinary_user import run_python
-from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.processes
 DOCTOR = "import sys\nfrom cocos.executor.doctor import doctor\nsys.exit(doctor())"
@@ -75,22 +72,20 @@ def test_the_victims_are_removed(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_bubblewrap_says_itself_why_it_does_not_start(tmp_path):
+def test_bubblewrap_says_itself_why_it_does_not_start(tmp_path, monkeypatch):
     (tmp_path / "bwrap").write_text(
         "#!/bin/sh\necho 'bwrap: Failed to make / slave: Invalid argument' >&2\nexit 1\n"
     )
     (tmp_path / "bwrap").chmod(0o755)
     code = "from cocos.executor.sandboxes.namespaces import missing_reason; print(missing_reason())"
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PATH": path}
-    )
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    done = run_python(code, as_root=True)
     assert done.stdout.strip() == (
         "bubblewrap does not work here (bwrap: Failed to make / slave: Invalid argument)"
     ), done.stderr
 
 
-def test_a_sandbox_that_ends_while_it_starts_leaves_no_process(tmp_path):
+def test_a_sandbox_that_ends_while_it_starts_leaves_no_process(tmp_path, monkeypatch):
     (tmp_path / "bwrap").write_text(
         f"#!{sys.executable}\nimport os, sys, time\n"
         "os.write(int(sys.argv[sys.argv.index('--info-fd') + 1]), b'{\"child-pid\": 999999999}')\n"
@@ -108,12 +103,6 @@ def test_a_sandbox_that_ends_while_it_starts_leaves_no_process(tmp_path):
         "except FileNotFoundError as error:\n"
         "    print('999999999' in str(error), processes_below(os.getpid()) == [os.getpid()])"
     )
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PATH": path},
-        cwd=ROOT,
-    )
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    done = run_python(code, as_root=True)
     assert done.stdout.split() == ["True", "True"], done.stderr
